@@ -2,7 +2,8 @@
 
 Theory of operation. The sources are parsed, not imported. A coroutine function becomes a method that waits for it in
 the thread of the client's event loop. A function that returns an async iterator becomes one that returns an iterator,
-and `listen` becomes a context manager. Signatures and docstrings are kept. ADR 0024 says why this is generated.
+`listen` becomes a context manager, and a handle of a task one that waits. Signatures and docstrings are kept. ADR 0024
+says why this is generated.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ _CLASSES = (
 # Written by hand in `BlockingClient` and `SyncClientGroup`; and `methods`, whose class has coroutine functions only.
 _NOT_DERIVED = frozenset({"clients", "close", "methods"})
 
-_BLOCKING = {"AsyncIterator": "Iterator", "Changes": "SyncChanges"}
+_BLOCKING = {"AsyncIterator": "Iterator", "Changes": "SyncChanges", "TaskHandle": "SyncTaskHandle"}
+_WRAPPED = ("Changes", "TaskHandle")
 _IMPORTS = {"Iterator": "collections.abc", "Any": "typing"}
 _PROSE = (
     ("an ``async with``", "a ``with``"),
@@ -177,7 +179,7 @@ def _type_variables(tree: ast.Module) -> Iterator[str]:
 def _method(node: ast.FunctionDef | ast.AsyncFunctionDef, *, is_overloaded: bool) -> _Method:
     decorators = [ast.unparse(each) for each in node.decorator_list]
     returned = "None" if node.returns is None else ast.unparse(node.returns)
-    blocking = re.sub(r"\b(AsyncIterator|Changes)\b", lambda found: _BLOCKING[found[0]], returned)
+    blocking = re.sub(rf"\b({'|'.join(_BLOCKING)})\b", lambda found: _BLOCKING[found[0]], returned)
     signature = f"def {node.name}({ast.unparse(node.args)}) -> {blocking}"
     # Overloads are resolved by the type checker where the blocking method is called, not once more inside of it.
     client = "self._untyped" if is_overloaded else "self._client"
@@ -189,9 +191,10 @@ def _method(node: ast.FunctionDef | ast.AsyncFunctionDef, *, is_overloaded: bool
     elif returned.startswith("AsyncIterator"):
         body = f"return self._thread.iterate({call})"
     elif isinstance(node, ast.AsyncFunctionDef):
-        body = f"return self._thread.run(lambda: {call})"
-    elif returned == "Changes":
-        body = f"return SyncChanges(self._thread, {call})"
+        waited = f"self._thread.run(lambda: {call})"
+        body = f"return {_BLOCKING[returned]}(self._thread, {waited})" if returned in _WRAPPED else f"return {waited}"
+    elif returned in _WRAPPED:
+        body = f"return {_BLOCKING[returned]}(self._thread, {call})"
     else:
         body = f"return {call}"
     return _Method(decorators, signature, _docstring(node), body)

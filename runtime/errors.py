@@ -16,6 +16,7 @@ McpgenError
 │   └── ResourceNotFound   there is no resource at a URI (mcpgen.runtime.server.functions.resources)
 ├── ToolError              a tool failed; its text is for the model (mcpgen.runtime.server.functions.tools)
 ├── ToolFailed             a tool that was called with `returns` failed (mcpgen.runtime.client.tool_results)
+├── TaskCancelled          the task of a tool was cancelled (mcpgen.runtime.client.task_state)
 ├── UnexpectedResult       a tool's value is not of the type `returns` (mcpgen.runtime.client.tool_results)
 ├── UnsupportedByPeer      the peer's revision or capabilities do not allow a call; nothing was sent
 ├── NoCommonRevision       client and server have no revision in common; carries .offered and .supported

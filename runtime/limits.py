@@ -287,6 +287,8 @@ class TaskLimits(Struct, frozen=True, kw_only=True):
         max_running: The largest number of handlers that run as tasks.
         max_running_per_principal: The largest number of these for one client.
         max_waits_per_task: The largest number of ``tasks/result`` requests that wait for one task. A client needs one.
+        lease_seconds: The time after which a process that shares the store and gives no sign of life has died. Another
+            process then takes over its tasks.
     """
 
     default_ttl_ms: int = 10 * 60 * 1000
@@ -297,3 +299,4 @@ class TaskLimits(Struct, frozen=True, kw_only=True):
     max_running: int = 1000
     max_running_per_principal: int = 64
     max_waits_per_task: int = 16
+    lease_seconds: float = 15

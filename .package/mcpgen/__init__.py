@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mcpgen.runtime.adapt.registration import register
-    from mcpgen.runtime.api.blocking_client import SyncChanges
+    from mcpgen.runtime.api.blocking_client import SyncChanges, SyncTaskHandle
     from mcpgen.runtime.api.client import Client
     from mcpgen.runtime.api.connect import connect
     from mcpgen.runtime.api.connect_sync import connect_sync
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from mcpgen.runtime.api.sync_client import SyncClient
     from mcpgen.runtime.client.base_client import BaseClient, ClientContext
     from mcpgen.runtime.client.subscriptions import Change
+    from mcpgen.runtime.client.task_handle import TaskHandle
+    from mcpgen.runtime.client.task_state import TaskCancelled, TaskState
     from mcpgen.runtime.client.tool_results import ToolFailed, ToolResult, UnexpectedResult
     from mcpgen.runtime.errors import (
         AdaptationError,
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.errors import HttpRefused, ServerUnreachable
     from mcpgen.runtime.http.server.application import Application
     from mcpgen.runtime.http.server.event_store import EventStore, MemoryEventStore
-    from mcpgen.runtime.limits import ClientLimits, HttpLimits, Limits, RateLimit
+    from mcpgen.runtime.limits import ClientLimits, HttpLimits, Limits, RateLimit, TaskLimits
     from mcpgen.runtime.protocol.extensions import Extension
     from mcpgen.runtime.protocol.ui import tool_ui
     from mcpgen.runtime.server.cache_hints import CacheHint
@@ -60,7 +62,9 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.functions.prompts import PromptError
     from mcpgen.runtime.server.functions.resources import ResourceNotFound
     from mcpgen.runtime.server.functions.tools import ToolError
-    from mcpgen.runtime.server.tasks.task_store import MemoryTaskStore, TaskStore
+    from mcpgen.runtime.server.tasks.memory_task_store import MemoryTaskStore
+    from mcpgen.runtime.server.tasks.sqlite_task_store import SqliteTaskStore
+    from mcpgen.runtime.server.tasks.task_store import TaskStore
     from mcpgen.runtime.transports.errors import ServerExited
     from mcpgen.runtime.transports.interfaces import (
         Channel,
@@ -72,7 +76,7 @@ if TYPE_CHECKING:
         Transport,
     )
     from mcpgen.runtime.transports.process_transport import Process
-    from mcpgen.runtime.transports.spawner import Spawner, TaskHandle, open_spawner
+    from mcpgen.runtime.transports.spawner import Spawner, StartedFunction, open_spawner
 
 __all__ = [
     "AdaptationError",
@@ -124,10 +128,16 @@ __all__ = [
     "ServerInterface",
     "ServerUnreachable",
     "Spawner",
+    "SqliteTaskStore",
+    "StartedFunction",
     "SyncChanges",
     "SyncClient",
     "SyncClientGroup",
+    "SyncTaskHandle",
+    "TaskCancelled",
     "TaskHandle",
+    "TaskLimits",
+    "TaskState",
     "TaskStore",
     "ToolError",
     "ToolFailed",
@@ -185,7 +195,7 @@ _MODULES = {
     "MalformedFrame": "mcpgen.runtime.errors",
     "McpgenError": "mcpgen.runtime.errors",
     "MemoryEventStore": "mcpgen.runtime.http.server.event_store",
-    "MemoryTaskStore": "mcpgen.runtime.server.tasks.task_store",
+    "MemoryTaskStore": "mcpgen.runtime.server.tasks.memory_task_store",
     "MessageWriter": "mcpgen.runtime.transports.interfaces",
     "NoCommonRevision": "mcpgen.runtime.errors",
     "NoServerConnected": "mcpgen.runtime.api.hosts.client_group",
@@ -203,10 +213,16 @@ _MODULES = {
     "ServerInterface": "mcpgen.runtime.transports.interfaces",
     "ServerUnreachable": "mcpgen.runtime.http.errors",
     "Spawner": "mcpgen.runtime.transports.spawner",
+    "SqliteTaskStore": "mcpgen.runtime.server.tasks.sqlite_task_store",
     "SyncChanges": "mcpgen.runtime.api.blocking_client",
+    "SyncTaskHandle": "mcpgen.runtime.api.blocking_client",
     "SyncClient": "mcpgen.runtime.api.sync_client",
     "SyncClientGroup": "mcpgen.runtime.api.hosts.sync_group",
-    "TaskHandle": "mcpgen.runtime.transports.spawner",
+    "StartedFunction": "mcpgen.runtime.transports.spawner",
+    "TaskCancelled": "mcpgen.runtime.client.task_state",
+    "TaskHandle": "mcpgen.runtime.client.task_handle",
+    "TaskLimits": "mcpgen.runtime.limits",
+    "TaskState": "mcpgen.runtime.client.task_state",
     "TaskStore": "mcpgen.runtime.server.tasks.task_store",
     "ToolError": "mcpgen.runtime.server.functions.tools",
     "ToolFailed": "mcpgen.runtime.client.tool_results",

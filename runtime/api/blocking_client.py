@@ -30,10 +30,13 @@ if TYPE_CHECKING:
     from mcpgen.runtime.api.client import Client
     from mcpgen.runtime.api.hosts.client_group import ClientGroup
     from mcpgen.runtime.client.changes import Changes
+    from mcpgen.runtime.client.outgoing_requests import OnProgress
     from mcpgen.runtime.client.subscriptions import Change
+    from mcpgen.runtime.client.task_handle import TaskHandle
+    from mcpgen.runtime.client.task_state import TaskState
     from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter
 
-__all__ = ["BlockingClient", "BorrowedThread", "EventLoopThread", "SyncChanges"]
+__all__ = ["BlockingClient", "BorrowedThread", "EventLoopThread", "SyncChanges", "SyncTaskHandle"]
 
 T = TypeVar("T")
 C = TypeVar("C", bound="Client | ClientGroup")
@@ -200,3 +203,35 @@ class SyncChanges:
     def __iter__(self) -> Iterator[Change]:
         """Iterate over the changes, oldest first. Each waits for the next change."""
         return self._thread.iterate(self._changes)
+
+
+class SyncTaskHandle:
+    """A tool that was started with `SyncClient.start_tool`: a `TaskHandle` whose methods wait."""
+
+    def __init__(self, thread: EventLoopThread, handle: TaskHandle) -> None:
+        self._thread = thread
+        self._handle = handle
+
+    def __repr__(self) -> str:
+        return repr(self._handle).replace("<TaskHandle ", f"<{type(self).__name__} ", 1)
+
+    @property
+    def task_id(self) -> str:
+        """The id of the task; empty if the server ran the tool at once, as a plain call."""
+        return self._handle.task_id
+
+    def state(self) -> TaskState:
+        """Return the state of the task; see `TaskHandle.state`."""
+        return self._thread.run(self._handle.state)
+
+    def result(
+        self, *, returns: Any = None, on_progress: OnProgress | None = None, timeout_seconds: float | None = None
+    ) -> Any:
+        """Wait until the task has ended, and return the result of the tool; see `TaskHandle.result`."""
+        return self._thread.run(
+            lambda: self._handle.result(returns=returns, on_progress=on_progress, timeout_seconds=timeout_seconds)
+        )
+
+    def cancel(self) -> None:
+        """Ask the server to cancel the task. Nothing happens if it has ended."""
+        self._thread.run(self._handle.cancel)

@@ -10,13 +10,14 @@ from msgspec import UnsetType
 
 from mcpgen.runtime.client.base_client import BaseClient
 from mcpgen.runtime.client.tool_results import ToolResult, as_tool_result, check_type, value_as
-from mcpgen.runtime.errors import InvalidPayload, UsageError
+from mcpgen.runtime.errors import InvalidPayload, UnsupportedByPeer, UsageError
 from mcpgen.runtime.protocol.newest import ClientMethods, models
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from mcpgen.runtime.client.outgoing_requests import CallOptions
+    from mcpgen.runtime.client.task_handle import TaskHandle
 
 __all__ = ["Client"]
 
@@ -116,8 +117,50 @@ class Client(BaseClient):
             params["arguments"] = _mapping(arguments)
         if returns is not None:
             check_type(returns)
-        result = as_tool_result(await self._engine.call("tools/call", params, **options))
+        tasks = self._engine.tool_tasks
+        found = await (
+            self._engine.call("tools/call", params, **options) if tasks is None else tasks.call(params, options)
+        )
+        result = as_tool_result(found)
         return result if returns is None else value_as(name, result, returns)
+
+    async def start_tool(
+        self, name: str, arguments: Mapping[str, object] | None = None, **options: Unpack[CallOptions]
+    ) -> TaskHandle:
+        """Start a tool as a task, and return a handle, which gives the result now or later.
+
+        A server of 2025-11-25 runs a tool as a task if the tool allows it, and a server of 2026-07-28 if it decides so
+        and `connect` was called with ``tasks=True``. Any other call is finished when this returns.
+
+        Args:
+            name: The name of the tool.
+            arguments: The arguments.
+            **options: The options of every request; ``timeout_seconds`` limits the start.
+        """
+        params: dict[str, Any] = {"name": name}
+        if arguments is not None:
+            params["arguments"] = _mapping(arguments)
+        tasks = self._engine.tool_tasks
+        if tasks is None:
+            from mcpgen.runtime.client.tool_tasks import finished_tool  # noqa: PLC0415 (few servers have tasks)
+
+            finished = await self._engine.call("tools/call", params, **options)
+            return finished_tool(self._engine, name, finished)
+        return await tasks.start_handle(params, options)
+
+    def task(self, task_id: str) -> TaskHandle:
+        """Return the handle of a task that was started before, also by another client.
+
+        The task has to belong to the same user. A server of 2025-11-25 without users finds it in the same session only.
+
+        Raises:
+            UnsupportedByPeer: The server runs no tools as tasks, or `connect` was called without ``tasks=True``.
+        """
+        tasks = self._engine.tool_tasks
+        if tasks is None:
+            reason = "the server runs no tools as tasks, or connect() was called without tasks=True"
+            raise UnsupportedByPeer(revision=self.revision, what="tasks/get", reason=reason)
+        return tasks.handle(task_id)
 
     async def read_resource(self, uri: str, **options: Unpack[CallOptions]) -> models.ReadResourceResult:
         """Return the contents of a resource."""

@@ -87,6 +87,11 @@ class Options(HandlerFunctions, total=False):
     """
     extensions: Iterable[ModuleType | str | Extension]
     """The extensions to declare: the packages that `mcpgen build --extension` wrote, identifiers, or `Extension`."""
+    tasks: bool
+    """Whether servers of 2026-07-28 may run tools as tasks. The client then declares the extension for tasks.
+
+    `Client.call_tool` waits for a task as for a call. The default is ``False``.
+    """
     structured: Policy
     """Whether to check structured content against the tool's output schema: ``off``, ``warn`` or ``strict``.
 
@@ -116,6 +121,7 @@ _DEFAULTS: Final[Options] = {
     "strict": False,
     "cache": False,
     "extensions": (),
+    "tasks": False,
 }
 
 _HOW_TO_OPEN = "write `async with connect(…) as client`, or `client = await connect(…)`"
@@ -370,12 +376,30 @@ def _features(options: Mapping[str, Any], native_revision: str) -> ClientFeature
     else:
         handlers = registry.revision(native_revision).bindings().client.ClientHandlers()
     capabilities = merge_capabilities(declared, options.get("capabilities") or {})
-    extensions = client_extensions(options["extensions"])
+    extensions = client_extensions([*_extensions(options["extensions"]), *_tasks(options["tasks"])])
     made = ClientFeatures(handlers, capabilities=capabilities, info=_info(options), extensions=extensions)
     if made.native_revision != native_revision:
         written_in = made.native_revision
         raise UsageError(f"`handlers` uses the types of {written_in}; pass native_revision={written_in!r}")
     return made
+
+
+def _extensions(given: Any) -> Iterable[Any]:
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        raise UsageError(f"`extensions` must be a list, such as [{given!r}]")
+    return cast("Iterable[Any]", given)
+
+
+def _tasks(is_wanted: Any) -> Iterable[Extension]:
+    if not isinstance(is_wanted, bool):
+        raise UsageError(f"`tasks` must be True or False, not {is_wanted!r}")
+    if not is_wanted:
+        return ()
+    from mcpgen.generated.extensions import tasks  # noqa: PLC0415 (few clients take tasks)
+    from mcpgen.runtime.client.tool_tasks import TaskWatcher  # noqa: PLC0415
+    from mcpgen.runtime.protocol.extensions import Extension  # noqa: PLC0415
+
+    return (Extension(tasks, handlers=TaskWatcher()),)
 
 
 def _info(options: Mapping[str, Any]) -> models.Implementation:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import secrets
-import time
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from types import NoneType
@@ -17,14 +15,12 @@ from mcpgen.runtime.api.server_functions import ServerFunctions
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.limits import Limits
 from mcpgen.runtime.protocol.extensions import Extension
-from mcpgen.runtime.protocol.native_revision import native_revision_of
 from mcpgen.runtime.protocol.negotiation import selected_revisions
 from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.protocol.ui import UI_EXTENSION
 from mcpgen.runtime.server.cache_hints import CacheHint, check_cache_hints
 from mcpgen.runtime.server.connection import Connection
 from mcpgen.runtime.server.engine import ChangeNotifier, Engine
-from mcpgen.runtime.server.extensions import ServerExtension
 from mcpgen.runtime.server.functions.function_handlers import FunctionHandlers
 from mcpgen.runtime.server.handler_table import HandlerTable
 
@@ -34,10 +30,11 @@ if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from mcpgen.runtime.http.server.application import Application, Options
+    from mcpgen.runtime.limits import TaskLimits
     from mcpgen.runtime.server.cache_hints import CacheHints
+    from mcpgen.runtime.server.extensions import ServerExtension
     from mcpgen.runtime.server.functions.schemas import UnknownKeys
     from mcpgen.runtime.server.middleware import RegisteredMiddleware
-    from mcpgen.runtime.server.tasks.task_requests import TaskRequests
     from mcpgen.runtime.server.tasks.task_store import TaskStore
     from mcpgen.runtime.transports.interfaces import Endpoint, MessageWriter
     from mcpgen.runtime.transports.spawner import Spawner
@@ -87,9 +84,10 @@ class Server(ServerFunctions, ChangeNotifier, Generic[StateT]):
             continue the request.
         state_audience: A server with another audience refuses these states, even if it has the same keys. Default: the
             name of the server.
-        tasks: A `TaskStore`, such as `MemoryTaskStore()`, for handlers of 2025-11-25. The class of the handlers must
-            then have a method ``task_support(name)``, which takes the name of a tool and returns forbidden, optional or
-            required.
+        tasks: A `TaskStore` for calls that run as tasks, such as `SqliteTaskStore("tasks.db")`. Default: a
+            `MemoryTaskStore`, if a tool is registered with ``task=…``. The class of `handlers` must then have a method
+            ``task_support(name)``, which takes the name of a tool and returns forbidden, optional or required.
+        task_limits: The limits on tasks.
         debug: Whether errors tell clients the type and the message of the exception that a handler raised, and whether
             a handler that blocks the event loop is logged. For development only: messages can contain secrets.
 
@@ -122,6 +120,7 @@ class Server(ServerFunctions, ChangeNotifier, Generic[StateT]):
         state_keys: Sequence[bytes] | None = None,
         state_audience: str | None = None,
         tasks: TaskStore | None = None,
+        task_limits: TaskLimits | None = None,
         debug: bool = False,
     ) -> None:
         self.name: str = name
@@ -149,14 +148,16 @@ class Server(ServerFunctions, ChangeNotifier, Generic[StateT]):
             icons=UNSET if icons is None else list(icons),
         )
         _check(info, lifespan, tasks)
-        task_requests = None if tasks is None else _task_requests(tasks, handlers)
+        self._handlers: object = FunctionHandlers(registry=self._registry) if handlers is None else handlers
+        self._task_limits = task_limits
+        self._task_store = tasks
         table = HandlerTable(
-            FunctionHandlers(registry=self._registry) if handlers is None else handlers,
+            self._handlers,
             served=selected_revisions(revisions),
             info=info,
             instructions=instructions,
             middleware=self._middleware,
-            more_capabilities={} if task_requests is None else task_requests.capabilities,
+            more_capabilities={},
         )
         table.discover_hint = self._registry.cache_hints.get("server/discover", CacheHint())
         self._engine = Engine(
@@ -166,12 +167,11 @@ class Server(ServerFunctions, ChangeNotifier, Generic[StateT]):
             lifespan=None if lifespan is None else partial(lifespan, self),
             state_keys=state_keys,
             state_audience=state_audience,
-            tasks=task_requests,
             is_strict=strict,
         )
         self._registry.on_change = self._engine.functions_changed
-        if tasks is not None:  # a store of the author's own need not count
-            self._engine.ledger.add_store("tasks", lambda: getattr(tasks, "kept_bytes", 0))
+        if tasks is not None:
+            self._serve_tasks()
         self.native_revision: str = table.native_revision
         self.debug = debug
 
@@ -238,9 +238,7 @@ class Server(ServerFunctions, ChangeNotifier, Generic[StateT]):
             made = Extension(made, handlers=handlers, settings=settings, revisions=revisions)
         elif handlers is not None or settings is not None or revisions is not None:
             raise UsageError(f"pass `handlers`, `settings` and `revisions` to the Extension {made.id}, not to extend()")
-        extension = ServerExtension(made, self._engine.notify_extension)
-        self._engine.handlers.extend(extension)
-        return extension
+        return self._add_extension(made)
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[Self]:
@@ -328,27 +326,6 @@ def _check(info: models.Implementation, lifespan: object, tasks: object) -> None
         raise UsageError(f"`lifespan` is a plain generator; write @asynccontextmanager above {lifespan.__name__}")
     if tasks is not None and not hasattr(tasks, "page"):
         raise UsageError(f"`tasks` must be a task store, such as MemoryTaskStore(), not {tasks!r}")
-
-
-def _task_requests(store: TaskStore, handlers: object) -> TaskRequests:
-    """Return the tasks of the server.
-
-    Raises:
-        UsageError: The revision of the handlers has no tasks, or the handlers have no ``task_support``.
-    """
-    # Most servers have no tasks, and need not import the bindings of the revision that has them.
-    from mcpgen.runtime.server.tasks.lifecycle import REVISION, Tasks  # noqa: PLC0415
-    from mcpgen.runtime.server.tasks.task_requests import TaskRequests  # noqa: PLC0415
-
-    if handlers is None or native_revision_of(handlers, "server") != REVISION:
-        raise UsageError(f"`tasks` needs `handlers` of {REVISION}; no other revision has tasks")
-    support = getattr(handlers, "task_support", None)
-    if support is None or inspect.iscoroutinefunction(support):
-        raise UsageError(
-            f"{type(handlers).__name__} does not say which tools can run as tasks; add a method task_support(name) "
-            "that returns forbidden, optional or required"
-        )
-    return TaskRequests(Tasks(store, clock=time.time, random_bytes=secrets.token_bytes), support, clock=time.time)
 
 
 def _set(value: Any) -> Any:

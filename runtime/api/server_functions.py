@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from mcpgen.generated._support.methods import RequestMethod
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.protocol.extensions import Extension
+from mcpgen.runtime.server.extensions import ServerExtension
 from mcpgen.runtime.server.functions.function_handlers import FunctionHandlers
 from mcpgen.runtime.server.functions.registrations import Registrations
 from mcpgen.runtime.server.functions.visibility import make_rule
@@ -19,9 +22,11 @@ if TYPE_CHECKING:
     from typing import Self
 
     from mcpgen.runtime.api.middleware import MethodMiddleware, Middleware
+    from mcpgen.runtime.limits import TaskLimits
     from mcpgen.runtime.server.engine import Engine
     from mcpgen.runtime.server.functions.function_registry import FunctionRegistry
     from mcpgen.runtime.server.functions.visibility import Component
+    from mcpgen.runtime.server.tasks.task_store import TaskStore
 
 __all__ = ["ServerFunctions"]
 
@@ -37,6 +42,9 @@ class ServerFunctions(Registrations):
     _engine: Engine
     _has_handlers: bool
     _middleware: list[RegisteredMiddleware]
+    _handlers: object
+    _task_limits: TaskLimits | None
+    _task_store: TaskStore | None
     _is_view: bool = False
 
     @contextmanager
@@ -55,6 +63,8 @@ class ServerFunctions(Registrations):
             raise UsageError(_of_view("functions"))
         with self._registry.changing():
             yield
+        if self._engine.tasks is None and any(each.task for each in self._registry.tools.entries.values()):
+            self._serve_tasks()
 
     def only(
         self,
@@ -88,10 +98,45 @@ class ServerFunctions(Registrations):
 
     def _show(self, registry: FunctionRegistry, label: str) -> None:
         """Make this copy of a server a view, which shows the functions in *registry*."""
+        has_tasks = self._engine.tasks is not None
         self._is_view = True
         self._registry = registry
-        self._engine = self._engine.view(FunctionHandlers(registry=registry), label)
+        self._handlers = FunctionHandlers(registry=registry)
+        self._engine = self._engine.view(self._handlers, label)
         registry.on_change = self._engine.functions_changed
+        if has_tasks:
+            self._serve_tasks()
+
+    def _serve_tasks(self) -> None:
+        """Run calls as tasks, whose records are in the store of the server, or else in memory.
+
+        Raises:
+            UsageError: The handlers have no ``task_support``.
+        """
+        # Most servers have no tasks, and need not import the bindings of the revision that has them.
+        from mcpgen.generated.extensions import tasks as tasks_extension  # noqa: PLC0415
+        from mcpgen.runtime.server.tasks.memory_task_store import MemoryTaskStore  # noqa: PLC0415
+        from mcpgen.runtime.server.tasks.task_requests import serve_tasks  # noqa: PLC0415
+
+        handlers: Any = self._handlers
+        support = getattr(handlers, "task_support", None)
+        if support is None or inspect.iscoroutinefunction(support):
+            raise UsageError(
+                f"{type(handlers).__name__} does not say which tools can run as tasks; add a method task_support(name) "
+                "that returns forbidden, optional or required"
+            )
+        store = MemoryTaskStore() if self._task_store is None else self._task_store
+        tasks = serve_tasks(store, support, getattr(handlers, "defers_task", None), self._task_limits)
+        self._engine.tasks = tasks
+        self._engine.handlers.declare_tasks(tasks)
+        added = self._add_extension(Extension(tasks_extension, handlers=tasks.extension))
+        tasks.extension.attach(added, self._engine.send_extension)
+        self._engine.ledger.add_store("tasks", lambda: getattr(store, "kept_bytes", 0))
+
+    def _add_extension(self, extension: Extension) -> ServerExtension:
+        added = ServerExtension(extension, self._engine.notify_extension)
+        self._engine.handlers.extend(added)
+        return added
 
     @overload
     def middleware(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 from typing import overload
-from mcpgen.runtime.api.blocking_client import BlockingClient, SyncChanges
+from mcpgen.runtime.api.blocking_client import BlockingClient, SyncChanges, SyncTaskHandle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -220,6 +220,33 @@ class SyncClient(BlockingClient["Client"]):
             2026-07-28, server/tools, "Calling Tools".
         """
         return self._thread.run(lambda: self._untyped.call_tool(name, arguments, returns=returns, **options))
+
+    def start_tool(
+        self, name: str, arguments: Mapping[str, object] | None = None, **options: Unpack[CallOptions]
+    ) -> SyncTaskHandle:
+        """Start a tool as a task, and return a handle, which gives the result now or later.
+
+        A server of 2025-11-25 runs a tool as a task if the tool allows it, and a server of 2026-07-28 if it decides so
+        and `connect` was called with ``tasks=True``. Any other call is finished when this returns.
+
+        Args:
+            name: The name of the tool.
+            arguments: The arguments.
+            **options: The options of every request; ``timeout_seconds`` limits the start.
+        """
+        return SyncTaskHandle(
+            self._thread, self._thread.run(lambda: self._client.start_tool(name, arguments, **options))
+        )
+
+    def task(self, task_id: str) -> SyncTaskHandle:
+        """Return the handle of a task that was started before, also by another client.
+
+        The task has to belong to the same user. A server of 2025-11-25 without users finds it in the same session only.
+
+        Raises:
+            UnsupportedByPeer: The server runs no tools as tasks, or `connect` was called without ``tasks=True``.
+        """
+        return SyncTaskHandle(self._thread, self._client.task(task_id))
 
     def read_resource(self, uri: str, **options: Unpack[CallOptions]) -> models.ReadResourceResult:
         """Return the contents of a resource."""

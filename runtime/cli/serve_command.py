@@ -150,9 +150,14 @@ def serve(  # noqa: PLR0913 (the options of the command)
 def _load_server(target: str, *, is_debug: bool) -> ServerInterface:
     origin, name = _split_object(target)
     found = _find_server(_load(origin), origin, name)
-    if isinstance(found, Server):
-        found.debug = found.debug or is_debug
+    if is_debug:
+        _set_debug(found)
     return found
+
+
+def _set_debug(server: object) -> None:
+    if isinstance(server, Server):
+        server.debug = True
 
 
 def _serve_http(

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.capabilities import ServerPeer
     from mcpgen.runtime.protocol.reading_policy import ReadingPolicy
     from mcpgen.runtime.transports.interfaces import Channel, Transport
-    from mcpgen.runtime.transports.spawner import TaskHandle
+    from mcpgen.runtime.transports.spawner import StartedFunction
 
 __all__ = ["ConnectionTask"]
 
@@ -95,7 +95,7 @@ class ConnectionTask:
         self._failure: Exception | None = None
         self._is_probing = False
         self._probe_stderr = ""  # what a server of a handshake revision printed because of the probe
-        self._task: TaskHandle | None = None
+        self._task: StartedFunction | None = None
         self._runs_here: Callable[[], bool] | None = None
         self._closing = anyio.Event()
         self._ready = anyio.Event()
@@ -221,6 +221,6 @@ class ConnectionTask:
             input_ended.set()
 
 
-async def _cancel_on(event: anyio.Event, scope: TaskHandle) -> None:
+async def _cancel_on(event: anyio.Event, scope: StartedFunction) -> None:
     await event.wait()
     scope.cancel()

@@ -34,7 +34,10 @@ if TYPE_CHECKING:
     from mcpgen.runtime.client.connection_task import ConnectionTask
     from mcpgen.runtime.client.extensions import ClientExtension
     from mcpgen.runtime.client.output_validation import OutputValidator
+    from mcpgen.runtime.client.tool_tasks import ToolTasks
+    from mcpgen.runtime.errors import RequestError
     from mcpgen.runtime.protocol.capabilities import ServerPeer
+    from mcpgen.runtime.protocol.messages import ErrorResponse
     from mcpgen.runtime.protocol.spans import Outcome
     from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter
 
@@ -45,6 +48,7 @@ Undeclared: TypeAlias = Literal["ask", "refuse"]
 
 _LOG: Final = logging.getLogger("mcpgen.session")
 
+_TASKS: Final = "io.modelcontextprotocol/tasks"
 _ROOTS_CHANGED: Final = "notifications/roots/list_changed"
 # The client sends these by itself.
 _RESERVED_NOTIFICATIONS: Final = frozenset({"notifications/initialized", "notifications/cancelled"})
@@ -104,15 +108,36 @@ class ClientEngine:
         self._extended: frozenset[str] = frozenset(
             method for each in self.session.features.extensions if each.is_agreed(server) for method in each.changed
         )
-        self.session.on_tools_changed = validator.forget
+        self.tool_tasks: ToolTasks | None = self._tool_tasks()
+        self.session.on_tools_changed = self._forget_tools
         self.call: Callable[..., Awaitable[Any]] = self._call
         self.call_extension: Callable[..., Awaitable[Any]] = self._call_extension
         if has_opentelemetry():
             self.call = self._call_with_span
             self.call_extension = self._call_extension_with_span
 
+    def _tool_tasks(self) -> ToolTasks | None:
+        """Return the tasks of the server, if it may run tools as tasks."""
+        declared = has_capability(self.server.declared, ("tasks", "requests", "tools", "call"))
+        if not declared and not any(each.id == _TASKS for each in self.session.features.extensions):
+            return None
+        from mcpgen.runtime.client.tool_tasks import tool_tasks  # noqa: PLC0415 (few servers have tasks)
+
+        return tool_tasks(self, self.server)
+
+    def _forget_tools(self) -> None:
+        self._validator.forget()
+        if self.tool_tasks is not None:
+            self.tool_tasks.forget()
+
     async def _call(
-        self, method: str, value: dict[str, Any], *, sizes: list[int] | None = None, **options: Unpack[CallOptions]
+        self,
+        method: str,
+        value: dict[str, Any],
+        *,
+        sizes: list[int] | None = None,
+        keeps_tasks: bool = False,
+        **options: Unpack[CallOptions],
     ) -> Any:
         """Return the result of a request. Both are in the native revision.
 
@@ -120,6 +145,7 @@ class ClientEngine:
             method: The method.
             value: The params.
             sizes: Gets the bytes of the result, as it came.
+            keeps_tasks: Whether a result of an extension, such as a task, is returned as it came.
             **options: See `CallOptions`.
         """
         on_progress, timeout_seconds, meta = check_call_options(options) if options else (None, None, None)
@@ -137,7 +163,7 @@ class ClientEngine:
                     is_extended=method in self._extended,
                 )
                 found = await self._sender.send(request)
-                return await self._read(ask, value, found) if type(found) is Raw else found
+                return await self._read(ask, value, found, keeps_tasks) if type(found) is Raw else found
         if "task" in value:
             self._require_task(method)
         token = None if on_progress is None else self.session.next_token()
@@ -163,7 +189,7 @@ class ClientEngine:
         raw = await self._sender.send(request)
         if sizes is not None:
             sizes.append(len(memoryview(raw)))
-        return await self._read(ask, value, raw)
+        return await self._read(ask, value, raw, keeps_tasks)
 
     async def request(self, method: Any, params: Any) -> Any:
         """Return the result of a request of the generated ``methods`` of the native revision."""
@@ -236,7 +262,7 @@ class ClientEngine:
         meta = {key: each for key, each in value.pop("_meta", {}).items() if key not in self.native_meta}
         return msgspec.json.encode({**value, "_meta": meta} if meta else value)
 
-    async def _read(self, ask: OutgoingRequestCodec, value: dict[str, Any], raw: Raw) -> Any:
+    async def _read(self, ask: OutgoingRequestCodec, value: dict[str, Any], raw: Raw, keeps: bool) -> Any:  # noqa: FBT001 (of one caller)
         """Return the result in the native revision; one of an extension is finished by the handlers of the extension.
 
         Raises:
@@ -246,6 +272,8 @@ class ClientEngine:
         if method in self._extended:
             for each in self.session.features.extensions:
                 found = each.read_result(method, raw) if each.is_agreed(self.server) else None
+                if found is not None and keeps:
+                    return found
                 if found is not None:
                     return await each.finish(method, found, self.connection.context(method))
         result = self._reader.read(ask, raw)
@@ -255,16 +283,38 @@ class ClientEngine:
 
     async def request_json(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the result of a request. Both are in the server's revision, and neither is adapted nor checked."""
-        value = dict(params or {})
+        found: dict[str, Any] = msgspec.json.decode(await self.ask_json(method, params or {}))
+        return found
+
+    async def ask_json(self, method: str, params: Mapping[str, Any], **options: Any) -> Raw:
+        """Return the result of a request, undecoded; *options* are others of `OutgoingRequest`."""
+        encoded = self.json_params(params)
+        request = OutgoingRequest(method=method, params=encoded, decode_error=error_as_received, **options)
+        return await self._sender.send_once(request, encoded)
+
+    def json_params(self, params: Mapping[str, Any]) -> bytes | UnsetType:
+        """Return *params* in the server's revision as JSON, with the `_meta` of each request."""
+        value = dict(params)
         meta = {**value.pop("_meta", {}), **self.session.features.meta(self.server.revision)}
         if self.session.log_level is not None:
             meta[MetaKey.LOG_LEVEL] = self.session.log_level
         if meta:
             value["_meta"] = meta
-        encoded = msgspec.json.encode(value) if value else UNSET
-        request = OutgoingRequest(method=method, params=encoded, decode_error=error_as_received)
-        found: dict[str, Any] = msgspec.json.decode(await self._sender.send_once(request, encoded))
-        return found
+        return msgspec.json.encode(value) if value else UNSET
+
+    def read_tool_result(self, raw: Raw, tool: str) -> Any:
+        """Return the result of *tool* in the native revision; check its structured content if the name is known."""
+        result = self._reader.read(self._tools_call(), raw)
+        if self._validator.is_on and tool:
+            self._validate(TOOLS_CALL, {"name": tool}, raw, result)
+        return result
+
+    def tool_error(self, response: ErrorResponse) -> RequestError:
+        """Return the error of a tool in the native revision."""
+        return self._tools_call().error(response)
+
+    def _tools_call(self) -> OutgoingRequestCodec:
+        return self._request_codecs.get(TOOLS_CALL) or self._request_codec(TOOLS_CALL)
 
     async def notify(self, method: Any, params: Any) -> None:
         """Send a notification of the generated ``methods`` of the native revision."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.client.client_features import RequestHandler
     from mcpgen.runtime.client.client_session import ClientSession
     from mcpgen.runtime.protocol.messages import Request, RequestId
-    from mcpgen.runtime.transports.spawner import TaskHandle
+    from mcpgen.runtime.transports.spawner import StartedFunction
 
 __all__ = ["BatchResponse", "IncomingRequest", "IncomingRequests", "find_handler"]
 
@@ -80,7 +80,7 @@ class IncomingRequest(Struct, eq=False):
     params: Any
     size: int = 0
     batch: BatchResponse | None = None
-    task: TaskHandle | None = None
+    task: StartedFunction | None = None
 
 
 class IncomingRequests:

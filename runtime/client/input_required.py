@@ -29,6 +29,7 @@ __all__ = [
     "INPUT_REQUIRED_METHODS",
     "InputRequired",
     "all_accepted",
+    "as_input_required",
     "collect_input",
     "invalid_result",
     "read_input_required",
@@ -46,6 +47,9 @@ _decode_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 class _InputRequest(Struct):
     method: str
     params: Raw | UnsetType = UNSET
+
+
+_decode_request: Final = msgspec.json.Decoder(_InputRequest).decode
 
 
 class InputRequired(Struct, rename="camel"):
@@ -178,6 +182,14 @@ async def collect_input(
         reason = f"the handler of {asked} raised a cancellation exception, but nothing cancelled the handler"
         raise RequestError(ErrorCode.INTERNAL_ERROR, reason)
     return {key: responses[key] for key in handlers}
+
+
+def as_input_required(requests: Mapping[str, Raw]) -> InputRequired | None:
+    """Return *requests*, undecoded, as those of a result that requires input; None if one is not a request."""
+    try:
+        return InputRequired("input_required", {key: _decode_request(each) for key, each in requests.items()})
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def all_accepted(responses: Mapping[str, Raw]) -> bool:

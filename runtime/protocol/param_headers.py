@@ -38,7 +38,15 @@ __all__ = [
 KEY: Final = "x-mcp-header"
 
 # The member of the params that Mcp-Name repeats. With other methods, the header repeats nothing and is ignored.
-NAMED_BY: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+NAMED_BY: Final = {
+    "prompts/get": "name",
+    "resources/read": "uri",
+    "tools/call": "name",
+    # ext-tasks, "Streamable HTTP: Routing Headers".
+    "tasks/cancel": "taskId",
+    "tasks/get": "taskId",
+    "tasks/update": "taskId",
+}
 
 _TYPES: Final = ("string", "integer", "boolean")
 # Keywords of JSON Schema whose members have any names, also that of our annotation.
@@ -279,7 +287,7 @@ def _compare_name(headers: Mapping[str, str], body: object) -> None:
     value = _decoded(_present(headers, http.NAME, "Mcp-Name"), "Mcp-Name")
     if not isinstance(body, str):
         raise _Mismatch(
-            f"Mcp-Name header value {_shown(value)} has no counterpart in the body: the params have no name or URI"
+            f"Mcp-Name header value {_shown(value)} has no counterpart in the body: the params do not have it"
         )
     if value != body:
         raise _differs("Mcp-Name", value, body)

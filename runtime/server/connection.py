@@ -207,7 +207,7 @@ class Connection(SessionOutput):
             if self._writer.is_full:  # or the results of all requests that came at once would wait to be written
                 await self.drain(exchange)
             result = await call(exchange.params, context)
-            if exchange.peer.era == "handshake" and _requires_input(result):
+            if _requires_input(result) and (exchange.task is not None or exchange.peer.era == "handshake"):
                 result = await self._call_with_input(exchange, context, result)
             if exchange.request is not None:  # or thousands of responses would pile up for a client that does not read
                 await exchange.request.session.output.drain(exchange)
@@ -218,13 +218,15 @@ class Connection(SessionOutput):
             dispatcher.fail(session, exchange, failure)
             error_mapping.forget_frames(failure)
         finally:
-            if exchange.request is None and exchange.unsent_response is None:  # it was stopped while it was parked
+            task = exchange.task
+            if task is None and exchange.request is None and exchange.unsent_response is None:  # stopped while parked
                 input_required.forget_parked(self._engine, exchange)
-            if not exchange.has_ended:  # cancelled, but not by us: the request must not stay unanswered
+            if not exchange.has_ended and (task is None or not task.leave()):
+                # It was cancelled, but not by us: the request must not stay unanswered.
                 reason = "the handler was cancelled before it returned"
                 dispatcher.fail(session, exchange, RequestError(ErrorCode.INTERNAL_ERROR, reason))
-            if exchange.task is not None:
-                exchange.task.close()
+            if task is not None:
+                task.close()
             session.running -= 1
             self._handler_ended(exchange)
 

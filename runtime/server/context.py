@@ -156,12 +156,31 @@ class Context(BaseContext, ChangeNotifier, Generic[StateT_co]):
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Send the progress of the request, if the client asked for progress. Only values that grow are sent.
 
+        The progress of a task becomes its status message: of 2025-11-25, *message* does, and the progress is sent, too.
+
         Spec:
-            2025-11-25, basic/utilities/progress.
+            2025-11-25, basic/utilities/progress; ext-tasks, "Task Status Notifications".
         """
         if self._exchange is not None:
             notifications.send_progress(self._exchange, progress, total, message)
+            if self._exchange.task is not None and not self._exchange.has_ended:
+                self._exchange.task.report_progress(progress, total, message)
             await self._drain()
+
+    @awaited
+    async def defer(self) -> bool:
+        """Continue this call as a task: the client gets the task now, and the result later. Return whether it is one.
+
+        For a tool that was registered with ``task="deferred"``. A call of a client without tasks goes on as a call.
+
+        Raises:
+            RequestError: There is no room for another task.
+
+        Spec:
+            ext-tasks, "Task Creation": what the client must answer before is answered first.
+        """
+        tasks, exchange = self._engine.tasks, self._exchange
+        return tasks is not None and exchange is not None and tasks.defer(self._session, exchange)
 
     @awaited
     async def log(self, level: Level, data: object, *, logger: str | None = None) -> None:
@@ -373,7 +392,9 @@ async def _result(session: ServerSession, exchange: Exchange | None, request: Se
 
 
 async def collect_input(session: ServerSession, exchange: Exchange, result: Any) -> Any:
-    """Send the requests of an ``InputRequiredResult`` to a client of a handshake; return the params of its retry.
+    """Send the requests of an ``InputRequiredResult`` by themselves, and return the params of a retry with the answers.
+
+    A client of a handshake gets them as messages, and a client of a task in ``tasks/get``.
 
     Raises:
         UnsupportedByPeer: The client cannot answer all of them.
@@ -383,10 +404,11 @@ async def collect_input(session: ServerSession, exchange: Exchange, result: Any)
     native_revision = session.handlers.native_revision
     requests: dict[str, ServerRequest] = {}
     try:
-        for key, each in wanted.items():
-            params = getattr(each, "params", UNSET)
-            requests[key] = send_request(session, exchange, each.method, params, terms=native_revision)
-        responses = {key: await _result(session, exchange, request) for key, request in requests.items()}
+        with nullcontext() if exchange.task is None else exchange.task.awaiting_input():
+            for key, each in wanted.items():
+                params = getattr(each, "params", UNSET)
+                requests[key] = send_request(session, exchange, each.method, params, terms=native_revision)
+            responses = {key: await _result(session, exchange, request) for key, request in requests.items()}
     finally:
         for request in requests.values():
             session.withdraw(request, exchange)

@@ -304,7 +304,7 @@ def _serve(session: ServerSession, message: Request, request: OpenRequest, meta:
     params = handler.codec.params(message.params, own_meta)
     exchange = Exchange(request, handler, params, message.params)
     tasks = session.engine.tasks
-    if tasks is not None and tasks.becomes_task(request, handler, params):
+    if tasks is not None and tasks.becomes_task(exchange):
         tasks.create(session, exchange, request)
     else:
         session.start(exchange)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.limits import Limits
     from mcpgen.runtime.protocol.extension_codec import ExtensionNotification
-    from mcpgen.runtime.server.exchange import Exchange, MethodHandler, OpenRequest, SessionOutput
+    from mcpgen.runtime.server.exchange import Exchange, OpenRequest, SessionOutput
     from mcpgen.runtime.server.handler_table import HandlerTable
     from mcpgen.runtime.transports.event_loops import EventLoop
 
@@ -40,8 +40,20 @@ class EngineTasks(Protocol):
         """What answers each method of tasks: called with session, request and params."""
         ...
 
-    def becomes_task(self, request: OpenRequest, handler: MethodHandler, params: Any) -> bool:
+    async def open(self, engine: Engine, /) -> None:
+        """Start what runs the tasks of *engine*."""
+        ...
+
+    async def close(self) -> None:
+        """Stop the functions of tasks."""
+        ...
+
+    def becomes_task(self, exchange: Exchange, /) -> bool:
         """Whether a request is to be run as a task."""
+        ...
+
+    def defer(self, session: Any, exchange: Exchange, /) -> bool:
+        """Make a task of a call whose function runs already; return whether the call is a task."""
         ...
 
     def create(self, session: Any, exchange: Exchange, request: OpenRequest) -> None:
@@ -153,10 +165,14 @@ class Engine:
                 await self._opened.wait()  # the first to enter may still be opening it
             else:
                 await self._open()
+            if self.tasks is not None:
+                await self.tasks.open(self)
             yield
         finally:
             self._running -= 1
             if not self._running:
+                if self.tasks is not None:
+                    await self.tasks.close()
                 self.state = None
                 await self._stack.aclose()
 
@@ -184,7 +200,7 @@ class Engine:
     def new_principal(self) -> str:
         """Return a label for the client of a new connection."""
         self._principals += 1
-        return f"connection {self._principals}"
+        return f"connection {self._principals} of {self.process}"
 
     def new_token(self) -> str:
         """Return a text that cannot be guessed."""
@@ -212,7 +228,14 @@ class Engine:
             handlers: Of the same class.
             label: What tells it from other views. The request states of one are not valid in another.
         """
-        view = Engine(self.name, self.handlers.over(handlers), limits=self.limits, lifespan=self._shared_lifespan)
+        view = Engine(
+            self.name,
+            self.handlers.over(handlers),
+            limits=self.limits,
+            lifespan=self._shared_lifespan,
+            is_strict=self.reading.is_strict,
+        )
+        view.debug = self.debug
         view.sealer = self.sealer.for_another_audience(label)
         return view
 
@@ -223,9 +246,13 @@ class Engine:
 
     async def notify_extension(self, notification: ExtensionNotification) -> None:
         """Send *notification* to every client that is subscribed to it."""
+        self.send_extension(notification)
+        await anyio.lowlevel.checkpoint()  # so that a loop of notifications lets them be written
+
+    def send_extension(self, notification: ExtensionNotification) -> None:
+        """Send *notification* as `notify_extension` does, without letting other tasks run."""
         for each in list(self.connections):
             each.notify_extension(notification)
-        await anyio.lowlevel.checkpoint()  # so that a loop of notifications lets them be written
 
     async def notify_change(self, method: str, uri: str | None = None) -> None:
         """Send the notification *method* to every client that is subscribed to it."""

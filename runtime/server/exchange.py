@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.quota import Entry
     from mcpgen.runtime.server.tasks.running_task import RunningTask
-    from mcpgen.runtime.transports.spawner import TaskHandle
+    from mcpgen.runtime.transports.spawner import StartedFunction
 
 __all__ = [
     "BatchResponse",
@@ -280,7 +280,7 @@ class Exchange(Struct, eq=False):
     round_count: int = 0
     unsent_response: ResponseBody | None = None
     progress: float | None = None
-    handle: TaskHandle | None = None
+    handle: StartedFunction | None = None
     task: RunningTask | None = None
     last_peer: Peer | None = None
     session: Session | None = None

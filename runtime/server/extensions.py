@@ -118,11 +118,20 @@ class ServerExtension:
         Raises:
             UsageError: The extension has no such notification of a server.
         """
+        await self._send(self.notification(method, lambda: params, to=to))
+
+    def notification(
+        self, method: Any, params: Callable[[], Any], *, to: Callable[[Any], bool] | None = None
+    ) -> ExtensionNotification:
+        """Return a notification as `notify` sends it; *params* is called for each client that gets it.
+
+        Raises:
+            UsageError: The extension has no such notification of a server.
+        """
         codec = self.outgoing(method)
         if codec is None:
             raise UsageError(f"{self.id} has no notification {getattr(method, 'name', method)} of a server")
-        encode = partial(_notification, codec, params)
-        await self._send(ExtensionNotification(extension=self.id, encode=encode, to=to))
+        return ExtensionNotification(extension=self.id, encode=partial(_notification, codec, params), to=to)
 
     def outgoing(self, method: Any) -> OutgoingExtensionNotification | None:
         """Return the codec of the server's notification *method*; None if it is not one of the extension."""
@@ -152,8 +161,10 @@ class ServerExtension:
         return asked if accept is None else accept(asked, context)
 
 
-def _notification(codec: OutgoingExtensionNotification, params: Any, meta: Mapping[str, object] | None) -> bytes:
-    return envelope.encode_notification(codec.method, codec.params(params, meta))
+def _notification(
+    codec: OutgoingExtensionNotification, params: Callable[[], Any], meta: Mapping[str, object] | None
+) -> bytes:
+    return envelope.encode_notification(codec.method, codec.params(params(), meta))
 
 
 def missing_extension(peer: Peer, extension: str, what: str) -> RequestError:

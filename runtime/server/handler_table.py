@@ -31,8 +31,10 @@ from mcpgen.runtime.server.middleware import around, for_method
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import ModuleType
+    from typing import Protocol
 
     from mcpgen.runtime.protocol.capabilities import Peer
+    from mcpgen.runtime.protocol.codec import IncomingRequestCodec
     from mcpgen.runtime.server.exchange import Exchange
     from mcpgen.runtime.server.extensions import ServerExtension
     from mcpgen.runtime.server.middleware import RegisteredMiddleware
@@ -65,6 +67,27 @@ class NotificationHandler(Struct, frozen=True, eq=False):
 
     codec: IncomingNotificationCodec
     call: Call
+
+
+if TYPE_CHECKING:
+
+    class TaskDeclarations(Protocol):
+        """What the tasks of a server declare: `mcpgen.runtime.server.tasks.task_requests`."""
+
+        extension: Any
+
+        @property
+        def capabilities(self) -> Mapping[str, object]:
+            """What the server declares to clients of 2025-11-25."""
+            ...
+
+        def list_support(self, codec: IncomingRequestCodec, /) -> IncomingRequestCodec:
+            """Return *codec* of the list of tools, which says of each tool whether it can be a task."""
+            ...
+
+
+# The one revision whose own capabilities and lists speak of tasks.
+_TASKS_REVISION = "2025-11-25"
 
 
 class HandlerTable:
@@ -115,6 +138,7 @@ class HandlerTable:
         self._middleware = middleware
         self._more_capabilities = more_capabilities
         self.discover_hint: CacheHint = CacheHint()
+        self._tasks: TaskDeclarations | None = None
         self.extensions: tuple[ServerExtension, ...] = ()
         self._set_caches()
 
@@ -154,7 +178,15 @@ class HandlerTable:
     def _replace_handlers(self, handlers: Any) -> None:
         self._handlers = handlers
         self.discover_hint = self.discover_hint.for_one_user()
+        if self._tasks is not None:  # these run the functions of the other handlers
+            extension, self._tasks = self._tasks.extension, None
+            self.extensions = tuple(each for each in self.extensions if each.extension.handlers is not extension)
         self._set_caches()
+
+    def declare_tasks(self, tasks: TaskDeclarations) -> None:
+        """Declare *tasks* from now on."""
+        self._tasks = tasks
+        self.refresh()
 
     def extend(self, extension: ServerExtension) -> None:
         """Add an extension.
@@ -199,9 +231,12 @@ class HandlerTable:
         declared |= self._more_capabilities
         adapted = codec(self.native_revision, revision).definition("ServerCapabilities", declared)
         silent: dict[str, object] = {"completions": {}} if self._completes_silently(revision) else {}
+        of_tasks: Mapping[str, object] = (
+            self._tasks.capabilities if self._tasks is not None and revision == _TASKS_REVISION else {}
+        )
         used = {each.id: each.extension.settings for each in self.extensions if each.extension.is_used_in(revision)}
         extensions = {"extensions": {**adapted.get("extensions", {}), **used}} if used else {}
-        return {**adapted, **silent, **extensions}
+        return {**adapted, **silent, **extensions, **of_tasks}
 
     def _completes_silently(self, revision: str) -> bool:
         """Whether the native revision has completions without a capability (2024-11-05), and *revision* has one."""
@@ -354,6 +389,10 @@ class HandlerTable:
             may_request_input = "input_responses" in getattr(params, "__struct_fields__", ())
             call = around(getattr(self._handlers, name), for_method(self._middleware, method))
             made[method] = MethodHandler(method=method, codec=request, call=call, may_request_input=may_request_input)
+        speaks_of_tasks = self._tasks is not None and revision == _TASKS_REVISION != self.native_revision
+        if self._tasks is not None and speaks_of_tasks and "tools/list" in made:
+            listing = made["tools/list"]
+            made["tools/list"] = msgspec.structs.replace(listing, codec=self._tasks.list_support(listing.codec))
         for each in self.extensions:
             if each.extension.is_used_in(revision):
                 _add_extension(made, each, self._middleware)

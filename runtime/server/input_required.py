@@ -283,7 +283,7 @@ def _resume(session: ServerSession, parked: InputRound, request: OpenRequest, re
     exchange = parked.exchange
     # Decode everything before anything changes: after an invalid retry the client may try again with the same state.
     results = {
-        key: read_result(session, each, responses[key])
+        key: read_result(session.engine.reading, each, responses[key])
         for key, each in exchange.server_requests.items()
         if key in responses
     }

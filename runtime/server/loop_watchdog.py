@@ -102,7 +102,8 @@ class _Watchdog:
 
     def _place(self) -> FrameType | None:
         """Return the frame of the author's function that mcpgen or the event loop has called; None if none runs."""
-        frame = sys._current_frames().get(self._thread_id)  # noqa: SLF001 (documented, despite its name)
+        frames = sys._current_frames()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] (documented, despite its name)
+        frame = frames.get(self._thread_id)
         inner: FrameType | None = None
         while frame is not None:
             file = frame.f_code.co_filename

@@ -42,6 +42,7 @@ from mcpgen.runtime.server.ledger import server_request_bytes
 
 if TYPE_CHECKING:
     from mcpgen.runtime.protocol.capabilities import Peer
+    from mcpgen.runtime.protocol.reading_policy import ReadingPolicy
     from mcpgen.runtime.server.exchange import Exchange
     from mcpgen.runtime.server.server_session import ServerSession
     from mcpgen.runtime.server.tasks.running_task import RunningTask
@@ -80,7 +81,7 @@ def send_request(
         raise UnsupportedByPeer(revision=peer.revision, what=method, reason=_reason(error)) from error
     require_capability(peer, method, params)
     params = _with_elicitation_id(session, value, params)
-    if exchange is not None and exchange.task is not None:
+    if exchange is not None and exchange.task is not None and exchange.task.marks_messages:
         params = _with_task(params, exchange.task)
     request = ServerRequest(outgoing, params, value)
     if peer.era == "stateless":
@@ -181,10 +182,13 @@ def _collect(session: ServerSession, exchange: Exchange | None, request: ServerR
     request.key = _key(exchange, request)
     earlier = exchange.earlier_responses.get(request.key)
     if earlier is not None:
-        request.set_result(read_result(session, request, earlier))
+        request.set_result(read_result(session.engine.reading, request, earlier))
         return
     exchange.server_requests[request.key] = request
-    flush_soon(exchange)
+    if exchange.task is not None:
+        exchange.task.ask(exchange)
+    else:
+        flush_soon(exchange)
 
 
 def _key(exchange: Exchange, request: ServerRequest) -> str:
@@ -210,12 +214,12 @@ def flush_soon(exchange: Exchange) -> None:
 def receive_result(session: ServerSession, request: ServerRequest, raw: Raw) -> None:
     """End *request* with the client's result."""
     try:
-        request.set_result(read_result(session, request, raw))
+        request.set_result(read_result(session.engine.reading, request, raw))
     except (InvalidPayload, AdaptationError) as error:
         request.fail(error)
 
 
-def read_result(session: ServerSession, request: ServerRequest, raw: Raw) -> Any:
+def read_result(reading: ReadingPolicy, request: ServerRequest, raw: Raw) -> Any:
     """Return the client's result in the native revision; a multi-select field of a form always has a list.
 
     Before 2025-11-25 forms have no multi-select: the adapter makes a single choice of it, and a string comes back.
@@ -226,7 +230,7 @@ def read_result(session: ServerSession, request: ServerRequest, raw: Raw) -> Any
     Spec:
         2025-11-25, client/elicitation, "Supported Schema Types" (multi-select enums are new).
     """
-    result = session.engine.reading.result(request.codec, "server", raw)
+    result = reading.result(request.codec, "server", raw)
     content = getattr(result, "content", UNSET)
     schema = getattr(request.value, "requested_schema", None)
     if not is_object(content) or schema is None:

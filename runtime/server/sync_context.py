@@ -76,6 +76,10 @@ class SyncContext:
         """Do what `Context.roots` does."""
         return self._run(self._context.roots)
 
+    def defer(self) -> bool:
+        """Do what `Context.defer` does."""
+        return self._run(self._context.defer)
+
     def disconnect(self, *, retry_seconds: float | None = None) -> bool:
         """Do what `Context.disconnect` does."""
         return self._run(self._context.disconnect, retry_seconds=retry_seconds)

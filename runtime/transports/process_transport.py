@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.transports.interfaces import Channel, Endpoint
-    from mcpgen.runtime.transports.spawner import TaskHandle
+    from mcpgen.runtime.transports.spawner import StartedFunction
 
 __all__ = ["Process"]
 
@@ -320,7 +320,7 @@ class _ProcessChannel:
             self._is_over.set()
             return len(data)
 
-    async def _cancel_when_drained(self, scope: TaskHandle) -> None:
+    async def _cancel_when_drained(self, scope: StartedFunction) -> None:
         """Cancel *scope* when the connection is over and the pipe is empty."""
         await self._is_over.wait()
         with anyio.move_on_after(_DRAIN_SECONDS):

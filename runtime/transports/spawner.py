@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Group",
     "Spawner",
-    "TaskHandle",
+    "StartedFunction",
     "is_asyncio",
     "is_cancellation",
     "open_group",
@@ -60,7 +60,7 @@ else:
     _start_eagerly: Callable[[_Work, asyncio.AbstractEventLoop], asyncio.Task[None]] | None = None
 
 
-class TaskHandle(Protocol):
+class StartedFunction(Protocol):
     """The handle of a started function, to cancel it."""
 
     def cancel(self) -> object:
@@ -73,7 +73,7 @@ class Spawner(Protocol):
 
     def start(
         self, function: Callable[[*_Arguments], Coroutine[Any, Any, object]], /, *arguments: *_Arguments
-    ) -> TaskHandle:
+    ) -> StartedFunction:
         """Start *function*. It may have ended already when this returns.
 
         The return value of *function* is dropped. Its exception is logged.
@@ -110,7 +110,7 @@ class Group(Protocol):
     """A task group, or on trio a nursery."""
 
     @property
-    def cancel_scope(self) -> TaskHandle:
+    def cancel_scope(self) -> StartedFunction:
         """Cancels all tasks of the group."""
         ...
 
@@ -201,7 +201,7 @@ class _Tasks:
 
     def start(
         self, function: Callable[[*_Arguments], Coroutine[Any, Any, object]], /, *arguments: *_Arguments
-    ) -> TaskHandle:
+    ) -> StartedFunction:
         handle = _Task()
         work = self._run(handle, function(*arguments))
         self._running.add(handle)
@@ -263,7 +263,7 @@ class _Group:
 
     def start(
         self, function: Callable[[*_Arguments], Coroutine[Any, Any, object]], /, *arguments: *_Arguments
-    ) -> TaskHandle:
+    ) -> StartedFunction:
         scope = anyio.CancelScope()
         self._group.start_soon(_run_in_scope, scope, function(*arguments))
         return scope
@@ -296,8 +296,8 @@ class _Nursery:
     function it is raised in the main task, as asyncio does. A child of a protected task is not protected by itself.
     """
 
-    def __init__(self, start_soon: Callable[..., object], cancel_scope: TaskHandle) -> None:
-        self.cancel_scope: TaskHandle = cancel_scope
+    def __init__(self, start_soon: Callable[..., object], cancel_scope: StartedFunction) -> None:
+        self.cancel_scope: StartedFunction = cancel_scope
         self._start_soon = start_soon
 
     def start_soon(
@@ -317,7 +317,7 @@ def _protected() -> Callable[..., Coroutine[Any, Any, None]]:
     return trio.lowlevel.enable_ki_protection(_call)
 
 
-def start_alone(function: Callable[[], Coroutine[Any, Any, object]], ended: Callable[[], object]) -> TaskHandle:
+def start_alone(function: Callable[[], Coroutine[Any, Any, object]], ended: Callable[[], object]) -> StartedFunction:
     """Start *function* in a task without a parent, which may outlive the task that runs now.
 
     It has to end by itself, and must not raise. When the event loop ends, it is cancelled; asyncio may do so before it
@@ -343,7 +343,7 @@ def start_alone(function: Callable[[], Coroutine[Any, Any, object]], ended: Call
 _ALONE: Final[set[asyncio.Task[object]]] = set()  # asyncio itself keeps weak references only
 
 
-def _start_alone(function: Callable[[], Coroutine[Any, Any, object]], ended: Callable[[], object]) -> TaskHandle:
+def _start_alone(function: Callable[[], Coroutine[Any, Any, object]], ended: Callable[[], object]) -> StartedFunction:
     task: asyncio.Task[object] = asyncio.get_running_loop().create_task(function())
     _ALONE.add(task)
     task.add_done_callback(_ALONE.discard)

@@ -27,7 +27,7 @@ from mcpgen.runtime.transports.stdio import open_pump
 
 if TYPE_CHECKING:
     from mcpgen.runtime.transports.interfaces import Endpoint, ServerInterface
-    from mcpgen.runtime.transports.spawner import TaskHandle
+    from mcpgen.runtime.transports.spawner import StartedFunction
     from mcpgen.runtime.transports.stdio import Pump
 
 __all__ = ["run", "serve_stdio"]
@@ -115,6 +115,6 @@ async def _run_connection(
                 await pump.flushed()
 
 
-async def _cancel_on_request(scope: TaskHandle, shutdown: GracefulShutdown) -> None:
+async def _cancel_on_request(scope: StartedFunction, shutdown: GracefulShutdown) -> None:
     await shutdown.wait_requested()
     scope.cancel()

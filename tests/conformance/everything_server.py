@@ -14,7 +14,7 @@ import anyio
 from msgspec import UNSET, Meta, Struct
 from msgspec.structs import replace
 
-from mcpgen import Context, Server, ToolError
+from mcpgen import Context, RequestError, Server, ToolError
 from mcpgen.generated.v2026_07_28 import (
     AudioContent,
     ContentBlock,
@@ -461,6 +461,73 @@ async def by_hand(params: Any, ctx: Context, call_next: Callable[[Any, Context],
         for tool in result.tools
     ]
     return replace(result, tools=tools)
+
+
+# --- Tasks
+
+
+@server.tool
+def greet(name: str) -> str:
+    """Greet at once."""
+    return f"Hello, {name}!"
+
+
+@server.tool(task=True)
+async def slow_compute(seconds: float, label: str = "") -> str:
+    """Take a while."""
+    await anyio.sleep(seconds)
+    return f"{label or 'It'} took {seconds:g} seconds."
+
+
+@server.tool(task="always")
+async def failing_job() -> str:
+    """Fail in a way that the model is told about, after a while."""
+    await anyio.sleep(PAUSE_SECONDS)
+    raise ToolError("This job fails intentionally.")
+
+
+@server.tool(task=True)
+async def protocol_error_job() -> str:
+    """Fail in a way that is an error of the protocol."""
+    await anyio.sleep(PAUSE_SECONDS)
+    raise RequestError(-32603, "This job fails intentionally.")
+
+
+class Confirmation(Struct):
+    """Whether the user is sure."""
+
+    confirm: bool
+
+
+@server.tool(task=True)
+async def confirm_delete(filename: str, ctx: Context) -> str:
+    """Ask the user before anything is deleted."""
+    form = await ctx.elicit(f"Delete {filename}?", Confirmation)
+    return f"{filename} was {'deleted' if form.content is not None and form.content.confirm else 'kept'}."
+
+
+@server.tool(task=True)
+async def multi_input(ctx: Context) -> str:
+    """Ask the user for two things at once."""
+    answers: list[str] = []
+
+    async def ask(what: str) -> None:
+        answers.append((await ctx.elicit(what, {"properties": {"name": {"type": "string"}}})).action)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(ask, "What is your name?")
+        group.start_soon(ask, "And that of your cat?")
+    return f"You answered {', '.join(answers)}."
+
+
+@server.tool(task="deferred")
+async def test_tool_with_task(ctx: Context) -> str | InputRequiredResult:
+    """Ask for a name, and only then become a task."""
+    if "user_name" not in ctx.input_responses:
+        return InputRequiredResult(input_requests={"user_name": form("What is your name?", name="string")})
+    await ctx.defer()
+    await anyio.sleep(PAUSE_SECONDS)
+    return f"Hello, {filled_in(ctx.input_responses['user_name'], 'name') or 'stranger'}!"
 
 
 # --- Resources

@@ -31,6 +31,9 @@ NO_FORMS = LABELS[:2]  # elicitation came with 2025-06-18
 LESS_IN_FORMS = LABELS[:3]  # 2025-11-25 brought lists, and defaults for all fields of a form
 
 ARGUMENTS: dict[str, dict[str, object]] = {
+    "greet": {"name": "Ann"},
+    "slow_compute": {"seconds": 0},
+    "confirm_delete": {"filename": "a.txt"},
     "test_sampling": {"prompt": "Yes?"},
     "test_elicitation": {"message": "Who?"},
     "test_x_mcp_header": {"region": "eu"},
@@ -55,9 +58,13 @@ TOLD: dict[str, list[str]] = {
     "test_input_required_result_list_roots": ["Roots: file:///home/me"],
     "test_input_required_result_capabilities": ["You gave name, greeting, roots."],
     "test_x_mcp_header": ["This ran in eu."],
+    "greet": ["Hello, Ann!"],
+    "slow_compute": ["It took 0 seconds."],
     "json_schema_2020_12_tool": ["Ann of Lima is reached by 7."],
 }
 FORMS: dict[str, list[str]] = {
+    "confirm_delete": ["a.txt was deleted."],
+    "test_tool_with_task": ["Hello, something!"],
     "test_elicitation": ["User response: action: accept, content: Contact(username='something', email='something')"],
     "test_streaming_elicitation": ["User response: accept"],
     "test_input_required_result_elicitation": ["Hello, something!"],
@@ -73,6 +80,8 @@ FILLED_IN = (
 CHOICES = "test_elicitation_sep1330_enums"
 DEFAULTS = "test_elicitation_sep1034_defaults"
 CHANGES = ["test_trigger_tool_change", "test_trigger_prompt_change"]
+JOBS = ["protocol_error_job", "multi_input"]
+NO_TASKS = LABELS[:3]  # which 2025-11-25 brought
 
 
 @pytest.fixture
@@ -104,7 +113,8 @@ async def test_the_server_offers_all_that_is_tried_here(revision: str) -> None:
         tools = [tool async for tool in client.tools()]
         prompts = [prompt async for prompt in client.prompts()]
 
-    assert {*TOLD, *FORMS, CHOICES, DEFAULTS, *CHANGES} == {tool.name for tool in tools}
+    jobs = JOBS if revision in NO_TASKS else [*JOBS, "failing_job"]
+    assert {*TOLD, *FORMS, CHOICES, DEFAULTS, *CHANGES, *jobs} == {tool.name for tool in tools}
     assert all(each.description for each in [*tools, *prompts])
     assert "test_simple_text" == tools[0].name  # which the suite calls without knowing what it is
     assert [DEPENDENT] == [tool.input_schema for tool in tools if tool.name == "json_schema_2020_12_tool"]
@@ -124,6 +134,19 @@ async def test_a_tool_does_what_it_says(revision: str, name: str) -> None:
         wanted = ["You gave greeting, roots."]
     assert wanted == told(result)
     assert (name == "test_error_handling") is (result.is_error is True)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("revision", [each for each in LABELS if each not in NO_TASKS])
+async def test_its_jobs_run_as_tasks(revision: str) -> None:
+    async with connected(revision, tasks=True) as client:
+        failed = await client.call_tool("failing_job")
+        both = await client.call_tool("multi_input")
+        with pytest.raises(RequestRefused, match="This job fails intentionally"):
+            await client.call_tool("protocol_error_job")
+
+    assert (True, ["This job fails intentionally."]) == (failed.is_error, told(failed))
+    assert ["You answered accept, accept."] == told(both)
 
 
 @pytest.mark.anyio

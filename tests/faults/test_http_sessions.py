@@ -217,7 +217,7 @@ async def test_no_more_is_open_than_may_be_and_others_are_told_to_come_later() -
 
 async def test_open_requests_hold_no_more_than_they_may() -> None:
     guest = Guest()
-    async with attacked_site(guest.server, fails=True, limits=HttpLimits(max_open_bytes=260_000)) as web:
+    async with attacked_site(guest.server, fails=True, limits=HttpLimits(max_open_bytes=290_000)) as web:
         peer = await joined(web, OLD)
         large = f'{{"text":"{"x" * 30_000}"}}'
         held_ones = [peer.call("wait", large, identity=each) for each in range(3)]

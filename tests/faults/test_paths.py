@@ -9,6 +9,7 @@ import json
 
 import pytest
 
+from mcpgen import Limits
 from tests.faults.faulty_handlers import Guest
 from tests.specification.citation import LABELS
 from tests.specification.server.revision_client import client
@@ -126,5 +127,7 @@ async def test_what_is_of_no_template_is_not_found(wrong: str, revision: str) ->
     async with client(Guest().server, revision) as peer:
         error = await peer.error("resources/read", uri("", wrong))
 
-        assert error["code"] == (-32602 if peer.is_stateless else -32002)
+        is_too_long = len(wrong) > Limits().max_uri_chars
+        assert error["code"] == (-32602 if peer.is_stateless or is_too_long else -32002)
+        assert ("max_uri_chars" in error["message"]) == is_too_long
         assert len(json.dumps(error)) < 4000

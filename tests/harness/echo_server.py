@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.protocol.framing import Frame
     from mcpgen.runtime.transports.interfaces import MessageWriter
-    from mcpgen.runtime.transports.spawner import Spawner, TaskHandle
+    from mcpgen.runtime.transports.spawner import Spawner, StartedFunction
 
 CHILD = "import os, sys; print(repr(sys.stdin.read()), sorted(map(int, os.listdir('/proc/self/fd')))[:-1])"
 
@@ -144,7 +144,7 @@ class EchoEndpoint:
         self.is_ended = False
         self.is_closed = False
         self._spawner = spawner
-        self._running: dict[int, TaskHandle | None] = {}
+        self._running: dict[int, StartedFunction | None] = {}
         self._idle: anyio.Event | None = None
 
     def receive(self, frames: Sequence[Frame | OversizedLine]) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from mcpgen.runtime.server.engine import Engine
-    from mcpgen.runtime.transports.spawner import Spawner, TaskHandle
+    from mcpgen.runtime.transports.spawner import Spawner, StartedFunction
 
 __all__ = ["HandlerHost"]
 
@@ -45,7 +45,7 @@ class HandlerHost:
         self.has_ended: bool = False
         self._engine = engine
         self._expire = expire
-        self._handle: TaskHandle | None = None
+        self._handle: StartedFunction | None = None
         self._ready = anyio.Event()
         self._closing = anyio.Event()
         self._gone = anyio.Event()

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from mcpgen.runtime.errors import RequestError, UnknownRevision
 from mcpgen.runtime.http.server.open_requests import CountedConnection
 from mcpgen.runtime.protocol.capabilities import client_peer
 from mcpgen.runtime.protocol.negotiation import missing_fields
 from mcpgen.runtime.protocol.newest import ErrorCode
-from mcpgen.runtime.protocol.param_headers import header_mismatch
+from mcpgen.runtime.protocol.param_headers import NAMED_BY, header_mismatch
 from mcpgen.runtime.server.subscriptions import stream_closed_notification
 
 if TYPE_CHECKING:
@@ -58,12 +58,13 @@ class _Answer(Struct):
     error: _Code | UnsetType = UNSET
 
 
-class _Uri(Struct):
+class _Named(Struct):
     uri: str | UnsetType = UNSET
+    task_id: str | UnsetType = field(name="taskId", default=UNSET)
 
 
 _decode_answer: Final = msgspec.json.Decoder(_Answer).decode
-_decode_uri: Final = msgspec.json.Decoder(_Uri).decode
+_decode_named: Final = msgspec.json.Decoder(_Named).decode
 _decode_arguments: Final = msgspec.json.Decoder(dict[str, object]).decode
 
 
@@ -127,10 +128,9 @@ def header_problem(
     param_headers = None
     if not isinstance(meta.name, UnsetType):
         params["name"] = meta.name
-    if method == "resources/read" and not isinstance(request.params, UnsetType):
-        uri = _read(_decode_uri, request.params)
-        if uri is not None and not isinstance(uri.uri, UnsetType):
-            params["uri"] = uri.uri
+    if NAMED_BY.get(method) in {"uri", "taskId"} and not isinstance(request.params, UnsetType):
+        named = _read(_decode_named, request.params)
+        params |= {} if named is None else msgspec.to_builtins(named)
     elif method == "tools/call" and not isinstance(meta.name, UnsetType):
         param_headers = handlers.param_headers(meta.name)
         if param_headers is not None and not isinstance(meta.arguments, UnsetType):

@@ -14,6 +14,7 @@ from mcpgen.runtime.server.functions.function_registry import PROMPT, FunctionRe
 from mcpgen.runtime.server.functions.pagination import PAGE_SIZE
 from mcpgen.runtime.server.functions.registrations import Registrations
 from mcpgen.runtime.server.functions.resources import ResourceFunction, ResourceNotFound
+from mcpgen.runtime.server.functions.tools import BEFORE_TASKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.cache_hints import CacheableMethod
     from mcpgen.runtime.server.functions.prompts import Prompt
     from mcpgen.runtime.server.functions.signatures import BaseContext
-    from mcpgen.runtime.server.functions.tools import Tool
+    from mcpgen.runtime.server.functions.tools import TaskSupport, Tool
 
 __all__ = ["FunctionHandlers"]
 
@@ -60,8 +61,19 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
         )
 
     def fast_tool(self, name: str) -> Tool | None:
-        """Return the tool *name*, for `mcpgen.runtime.server.fast_path`; None if there is none."""
-        return self._registry.tools.entries.get(name)
+        """Return the tool *name*, for `mcpgen.runtime.server.fast_path`; None if it cannot be called that way."""
+        tool = self._registry.tools.entries.get(name)
+        return None if tool is None or tool.task else tool
+
+    def task_support(self, name: str) -> TaskSupport:
+        """Return whether a call of the tool *name* may, must or must not be a task."""
+        tool = self._registry.tools.entries.get(name)
+        return "forbidden" if tool is None else tool.task_support
+
+    def defers_task(self, name: str) -> bool:
+        """Return whether the tool *name* decides by itself when its call becomes a task."""
+        tool = self._registry.tools.entries.get(name)
+        return tool is not None and tool.task == "deferred"
 
     def input_schema(self, name: str) -> dict[str, Any] | None:
         """Return the schema of a tool's arguments, which says which of them HTTP repeats in headers."""
@@ -89,13 +101,12 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
         return {} if hint is None else hint.fields
 
     async def list_tools(
-        self, params: models.PaginatedRequestParams, _context: BaseContext, /
+        self, params: models.PaginatedRequestParams, context: BaseContext, /
     ) -> models.ListToolsResult:
-        """List the tools."""
+        """List the tools, without those that run as tasks only if the client's revision has no tasks."""
         shown, following = self._registry.tools.page(params.cursor)
-        return models.ListToolsResult(
-            tools=[each.definition for each in shown], next_cursor=following, **self._hint("tools/list")
-        )
+        definitions = [each.definition for each in shown if not _is_hidden(each, context)]
+        return models.ListToolsResult(tools=definitions, next_cursor=following, **self._hint("tools/list"))
 
     async def call_tool(
         self, params: models.CallToolRequestParams, context: BaseContext, /
@@ -106,8 +117,9 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
             RequestError: There is no such tool. Spec: 2026-07-28, server/tools#error-handling.
         """
         tool = self._registry.tools.entries.get(params.name)
-        if tool is None:
-            raise _unknown("tool", params.name, self._registry.tools.entries)
+        if tool is None or _is_hidden(tool, context):
+            known = [name for name, each in self._registry.tools.entries.items() if not _is_hidden(each, context)]
+            raise _unknown("tool", params.name, known)
         return await tool.call(params.arguments, context)
 
     async def list_resources(
@@ -201,6 +213,10 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
         if argument not in known:
             raise RequestError(ErrorCode.INVALID_PARAMS, f"Unknown argument: {quoted(argument)}")
         return models.CompleteResult(completion=models.CompleteResultCompletion(values=[], total=0, has_more=False))
+
+
+def _is_hidden(tool: Tool, context: BaseContext) -> bool:
+    return tool.task == "always" and context.peer.revision in BEFORE_TASKS
 
 
 def _unknown(kind: str, name: str, known: Iterable[str]) -> RequestError:

@@ -15,7 +15,7 @@ from mcpgen.runtime.server.functions.prompts import make_prompt
 from mcpgen.runtime.server.functions.registration_checks import check_definition, check_unused
 from mcpgen.runtime.server.functions.resources import FixedResource, make_resource
 from mcpgen.runtime.server.functions.schemas import UnknownKeys, check_unknown_keys
-from mcpgen.runtime.server.functions.tools import make_tool
+from mcpgen.runtime.server.functions.tools import TaskMode, make_tool
 from mcpgen.runtime.server.functions.visibility import VisibleFunctions, check_names
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ class Registrations(VisibleFunctions):
         meta: dict[str, object] | None = None,
         tags: Iterable[str] = (),
         replay: bool = False,
+        task: TaskMode = False,
         structured: bool | None = None,
         ui: str | apps.McpUiToolMeta | None = None,
         unknown_keys: UnknownKeys | None = None,
@@ -99,6 +100,7 @@ class Registrations(VisibleFunctions):
         meta: dict[str, object] | None = None,
         tags: Iterable[str] = (),
         replay: bool = False,
+        task: TaskMode = False,
         structured: bool | None = None,
         ui: str | apps.McpUiToolMeta | None = None,
         unknown_keys: UnknownKeys | None = None,
@@ -115,7 +117,10 @@ class Registrations(VisibleFunctions):
             meta: The ``_meta`` of its definition.
             tags: Names of groups that it belongs to, for `enable`, `disable` and `only`. Clients do not see them.
             replay: Whether it may run again from its start when a client retries with answers to its requests, and the
-                process that ran it is gone.
+                process that ran it is gone; also when another process takes over its task.
+            task: Whether it runs as a task, whose result the client fetches later: ``True`` for clients that can take
+                tasks, while others get a plain result; ``"always"`` for these clients only; ``"deferred"`` if it calls
+                `Context.defer` itself.
             structured: Whether results have structured content and an output schema. Default: unless they are text or
                 content blocks.
             ui: The URI of its interface, which `ui_resource` registers; or an ``McpUiToolMeta``, which can also say who
@@ -141,6 +146,7 @@ class Registrations(VisibleFunctions):
                     icons=icons,
                     meta=meta,
                     replay=replay,
+                    task=task,
                     structured=structured,
                     injector=self._registry.injector,
                     unknown_keys=self._unknown_keys if unknown_keys is None else check_unknown_keys(unknown_keys),

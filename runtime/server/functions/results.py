@@ -83,17 +83,18 @@ def encode_result(value: object) -> bytes:
 
 def _why_unsendable(value: object, error: Exception) -> str:
     """Return why a value cannot be sent, and what to return instead; close it if it is a coroutine or generator."""
+    kind = type(value).__name__
     if inspect.iscoroutine(value):
         value.close()  # otherwise Python warns that it was never awaited
         return "a coroutine; await it"
     if inspect.isawaitable(value):
-        return f"an awaitable of the type {type(value).__name__}; await it"
+        return f"an awaitable of the type {kind}; await it"
     if inspect.isgenerator(value) or inspect.isasyncgen(value):
         return "a generator; return a list"
     if isinstance(value, (Iterator, KeysView, ValuesView, ItemsView)):
-        return f"a value of the type {type(value).__name__}, which is not a list; return a list"
+        return f"a value of the type {kind}, which is not a list; return a list"
     reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-    return f"a value of the type {type(value).__name__} that cannot be written as JSON: {reason}"
+    return f"a value of the type {kind} that cannot be written as JSON: {reason}"
 
 
 def result_format(annotation: Annotation, label: str, *, structured: bool | None) -> ResultFormat:
@@ -165,9 +166,8 @@ def _block(value: object) -> models.ContentBlock:
         return value.to_block()
     if isinstance(value, CONTENT_BLOCKS):
         return value
-    raise UnsendableResult(
-        f"a list of content blocks that holds a {type(value).__name__}; make it a content block or a string"
-    )
+    kind = type(value).__name__
+    raise UnsendableResult(f"a list of content blocks that holds a {kind}; make it a content block or a string")
 
 
 def _without_input_required(annotation: Annotation) -> Annotation:

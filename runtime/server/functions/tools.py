@@ -14,8 +14,8 @@ import re
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from functools import partial
-from itertools import dropwhile
-from typing import TYPE_CHECKING, Any, cast
+from itertools import dropwhile, takewhile
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, ValidationError
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.functions.schemas import UnknownKeys
     from mcpgen.runtime.server.functions.signatures import BaseContext
 
-__all__ = ["FAILURE_MAP", "Tool", "ToolError", "make_tool"]
+__all__ = ["BEFORE_TASKS", "FAILURE_MAP", "TaskMode", "TaskSupport", "Tool", "ToolError", "make_tool"]
 
 _LOG = logging.getLogger("mcpgen.handlers")
 
@@ -66,6 +66,16 @@ NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 ARGUMENT_ERRORS_IN_RESULTS = Labels(
     each.label for each in dropwhile(lambda each: each.label != "2025-11-25", REVISIONS)
 )
+
+# 2025-11-25, changelog: tasks are new.
+BEFORE_TASKS = Labels(each.label for each in takewhile(lambda each: each.label != "2025-11-25", REVISIONS))
+
+TaskMode: TypeAlias = Literal["always", "deferred"] | bool
+"""Whether a function runs as a task: ``True`` if the client can take a task, ``always``, or when it calls
+`Context.defer` (``deferred``)."""
+
+TaskSupport: TypeAlias = Literal["forbidden", "optional", "required"]
+"""``execution.taskSupport`` of a tool in 2025-11-25."""
 
 # Doubles represent all integers up to here exactly (IEEE 754), so 5.0 can be read as 5.
 MAX_EXACT_INTEGER = 2**53
@@ -90,17 +100,26 @@ class Tool(Struct, frozen=True):
         definition: Its entry in ``tools/list``.
         label: The function's name in messages to its author.
         replay: Whether it may run again from its start when the client retries with answers to its requests.
+        task: Whether it runs as a task.
     """
 
     definition: models.Tool
     label: str
     replay: bool
+    task: TaskMode
     _arguments: type[Struct]
     _call: Callable[..., Awaitable[Any]]
     _context: tuple[str, ...]
     _format: ResultFormat
     _read: Callable[[bytes | Raw], Struct]
     _check: Callable[[object], None] | None
+
+    @property
+    def task_support(self) -> TaskSupport:
+        """Whether a call of the tool may, must or must not be a task."""
+        if self.task == "always":
+            return "required"
+        return "optional" if self.task else "forbidden"
 
     @property
     def takes_context(self) -> bool:
@@ -207,6 +226,7 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
     icons: Sequence[models.Icon] | None,
     meta: dict[str, object] | None,
     replay: bool,
+    task: TaskMode,
     structured: bool | None,
     injector: Injector,
     unknown_keys: UnknownKeys | None,
@@ -216,6 +236,8 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
     Raises:
         UsageError: The function cannot be a tool, its name cannot be a tool's, or an ``x-mcp-header`` breaks a rule.
     """
+    if task not in {False, True, "always", "deferred"}:
+        raise UsageError(f"`task` is {task!r}; it must be True, False, 'always' or 'deferred'")
     signature = read_signature(function)
     tool_name = signature.name if name is None else name
     if not NAME.fullmatch(tool_name):
@@ -248,7 +270,7 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
     check = partial(check_keys, schema=schema) if refuses_nested else None
     if check is not None:
         read = partial(_read_checked, read, check)
-    return Tool(definition, signature.label, replay, arguments, call, context, results, read, check)
+    return Tool(definition, signature.label, replay, task, arguments, call, context, results, read, check)
 
 
 def _read_checked(read: Callable[[bytes | Raw], Struct], check: Callable[[object], None], data: bytes | Raw) -> Struct:

@@ -1,9 +1,12 @@
-"""The lifecycle of tasks in 2025-11-25: requests that go on after their first answer.
+"""The lifecycle of tasks: tool calls that go on after their first answer.
 
-Theory of operation. `Tasks.create` adds a record and lets the engine start the handler, which reports its progress to a
+Theory of operation. `TaskLifecycle.begin` adds a record and starts the handler, which reports its progress to a
 `RunningTask`. A task ends once: by its handler, by ``tasks/cancel``, or when it expires. At its end, the record changes
 first; then the requestor is notified, the waiting ``tasks/result`` requests are answered, and the handler is stopped.
-Later reports of the handler are ignored. Records are kept in a `TaskStore`, handlers and waiting requests in `Tasks`.
+Later reports of the handler are ignored. Records are kept in a `TaskStore`, handlers and waiting requests here.
+
+Another process may change a record in a shared store at the same time. So a change is made to the record that was read,
+and made again if the stored one is another by then.
 
 A stopped handler may need time to end, so it counts against the limits until `RunningTask.close`. Otherwise a client
 could exceed them by creating and cancelling tasks in a loop.
@@ -12,7 +15,7 @@ A task can be used only by its principal; for any other, it does not exist. If c
 which has 256 random bits, is the secret.
 
 Spec:
-    2025-11-25, basic/utilities/tasks.
+    2025-11-25, basic/utilities/tasks; ext-tasks, specification/draft/tasks.
 """
 
 from __future__ import annotations
@@ -20,26 +23,35 @@ from __future__ import annotations
 import logging
 from base64 import urlsafe_b64encode
 from collections import Counter
-from datetime import UTC, datetime
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
-from mcpgen.generated.v2025_11_25 import models
-from mcpgen.generated.v2025_11_25.methods import REVISION, ErrorCode
 from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.limits import TaskLimits
-from mcpgen.runtime.server.tasks.running_task import MAX_STATUS_MESSAGE_CHARS, RunningTask, error_outcome, related
-from mcpgen.runtime.server.tasks.task_store import FREE_OUTCOME_BYTES, StoreFull, TaskRecord, cursor_behind, position_at
+from mcpgen.runtime.protocol.newest import ErrorCode
+from mcpgen.runtime.server.tasks.record_edit import record_edit
+from mcpgen.runtime.server.tasks.running_task import MAX_STATUS_MESSAGE_CHARS, RunningTask, error_outcome
+from mcpgen.runtime.server.tasks.task_store import (
+    FREE_OUTCOME_BYTES,
+    Outcome,
+    Status,
+    StoreFailed,
+    StoreFull,
+    TaskCall,
+    TaskRecord,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
-    from mcpgen.runtime.server.tasks.task_store import Outcome, Status, TaskStore
+    from mcpgen.runtime.server.tasks.running_task import Change
+    from mcpgen.runtime.server.tasks.task_store import TaskStore
 
-__all__ = ["REQUEST_CANCELLED", "REVISION", "Tasks"]
+__all__ = ["REQUEST_CANCELLED", "NewTask", "TaskLifecycle", "answering"]
 
 # A cancelled request gets no answer, so neither MCP nor JSON-RPC has a code for it. But a `tasks/result` that waits for
 # a cancelled task needs an answer. This is the code of the Language Server Protocol, outside of JSON-RPC's range.
@@ -48,13 +60,42 @@ REQUEST_CANCELLED: Final = -32800
 # "Cryptographically secure task IDs with enough entropy to prevent guessing": 256 bits, as in a key.
 ID_BYTES: Final = 32
 
-_CANCELLED: Final = error_outcome(REQUEST_CANCELLED, "The task was cancelled")
-_EXPIRED: Final = error_outcome(ErrorCode.INVALID_PARAMS, "The task has expired")
+CANCELLED: Final = error_outcome(REQUEST_CANCELLED, "The task was cancelled")
+EXPIRED: Final = error_outcome(ErrorCode.INVALID_PARAMS, "The task has expired")
+
+# Two processes rarely change one task at once, and each of them retries at once.
+_MAX_RETRIES: Final = 100
 
 _logger = logging.getLogger("mcpgen.tasks")
 
 
-class Tasks:
+class NewTask(Struct, frozen=True, kw_only=True):
+    """What a task is made of.
+
+    Attributes:
+        principal: The owner of the task.
+        revision: The revision of the client.
+        owner: The user or address that limits are shared among; empty if that is the principal.
+        ttl_ms: The lifetime that the client asked for; UNSET for the default.
+        call: The request, if its function may run again.
+    """
+
+    principal: str
+    revision: str
+    owner: str = ""
+    ttl_ms: int | UnsetType = UNSET
+    call: TaskCall | None = None
+
+
+class _Unsaved(Struct, frozen=True):
+    """The end of a task that the store has not taken yet."""
+
+    status: Status
+    message: str | None
+    outcome: Outcome
+
+
+class TaskLifecycle:
     """The tasks of one server.
 
     A principal identifies a requestor: an authorized user, or else a session or a pipe. No method waits; callbacks are
@@ -65,6 +106,13 @@ class Tasks:
         clock: Returns seconds of Unix time (``time.time``).
         random_bytes: Makes ids; must be suitable for secrets (``secrets.token_bytes``).
         limits: Bounds on their number and lifetime.
+        worker: The name of this process in the store.
+
+    Attributes:
+        running: The tasks whose handlers run in this process, with those that were stopped and have not ended yet.
+        clock: Returns seconds of Unix time.
+        on_change: Called with the new record after each change that this process makes.
+        on_unsaved: Called when the store has not taken the end of a task; call `save` later.
     """
 
     def __init__(
@@ -74,183 +122,133 @@ class Tasks:
         clock: Callable[[], float],
         random_bytes: Callable[[int], bytes],
         limits: TaskLimits | None = None,
+        worker: str = "",
     ) -> None:
-        self._store = store
-        self._clock = clock
+        self.store: TaskStore = store
+        self.limits: TaskLimits = limits or TaskLimits()
+        self.worker: str = worker
+        self.running: dict[str, RunningTask] = {}
+        self.on_change: Callable[[TaskRecord], None] | None = None
+        self.on_unsaved: Callable[[], None] | None = None
+        self.clock: Callable[[], float] = clock
         self._random_bytes = random_bytes
-        self._limits = limits or TaskLimits()
-        self._running: dict[str, RunningTask] = {}  # including stopped ones that have not ended yet
-        self._running_by_principal: Counter[str] = Counter()
+        self._running_by_owner: Counter[str] = Counter()
         # The `tasks/result` requests that wait for each task, in the order of their arrival, by a key of their own.
         self._waiting: dict[str, dict[object, Callable[[Outcome], None]]] = {}
+        self._unsaved: dict[str, _Unsaved] = {}
 
-    def create(
-        self,
-        params: models.CallToolRequestParams,
-        run: Callable[[RunningTask], Callable[[], None]],
-        *,
-        principal: str,
-        changed: Callable[[models.TaskStatusNotificationParams], None],
-    ) -> models.CreateTaskResult:
-        """Accept a request as a task, and start it.
+    def begin(
+        self, task: NewTask, make: Callable[..., RunningTask], run: Callable[[RunningTask], Callable[[], None]]
+    ) -> TaskRecord:
+        """Add a task, start its handler, and return its record.
 
         Args:
-            params: The params of the request.
+            task: What it is made of.
+            make: Makes the `RunningTask` of an id, ``change`` and ``closed``.
             run: Starts the handler, and returns a function that stops it. The handler should begin later, so that the
                 requestor receives the task before any message about it.
-            principal: The owner of the task.
-            changed: Called with the params of ``notifications/tasks/status`` whenever the task has changed.
 
         Raises:
             RequestError: There is no room for another task.
-
-        Spec:
-            2025-11-25, basic/utilities/tasks, "Creating Tasks", "Task ID Requirements", "TTL and Resource Management".
         """
-        self.expire()
-        limits = self._limits
-        running_here = self._running_by_principal[principal]
-        if len(self._running) >= limits.max_running or running_here >= limits.max_running_per_principal:
+        with answering():
+            self.expire()
+            self.check_room(task.owner or task.principal)
+            record = self._add(task)
+        running = self.attach(record, make)
+        try:
+            running.attach(run(running))
+        except BaseException:  # without a handler there must be no task
+            self.store.remove(record.task_id)
+            running.has_ended = True
+            running.close()
+            raise
+        return record
+
+    def attach(self, record: TaskRecord, make: Callable[..., RunningTask]) -> RunningTask:
+        """Return the `RunningTask` of *record*, whose handler runs in this process from now on."""
+        change: Change = partial(self.change, record.task_id, worker=self.worker)
+        running = make(record.task_id, change=change, closed=partial(self._closed, record))
+        self.running[record.task_id] = running
+        self._running_by_owner[record.sharer] += 1
+        return running
+
+    def check_room(self, owner: str) -> None:
+        """Check that another handler may run.
+
+        Raises:
+            RequestError: Too many run.
+        """
+        limits = self.limits
+        running_here = self._running_by_owner[owner]
+        if len(self.running) >= limits.max_running or running_here >= limits.max_running_per_principal:
             raise RequestError(ErrorCode.INTERNAL_ERROR, "Too many tasks are running; try again later")
-        record = self._add(principal, params.task)
-        task_id = record.task_id
-        running = RunningTask(
-            task_id, change=partial(self._change, task_id), changed=changed, closed=partial(self._closed, record)
-        )
-        self._running[task_id] = running
-        self._running_by_principal[principal] += 1
-        self._start(record, running, run)
-        return models.CreateTaskResult(task=self._task(record), meta=related(task_id))
 
-    def get(self, task_id: str, *, principal: str) -> dict[str, object]:
-        """Return the result of ``tasks/get``.
-
-        Raises:
-            RequestError: The task does not exist, has expired, or belongs to another principal.
-        """
-        return self._members(self._own(task_id, principal))
-
-    def list(self, cursor: str | UnsetType = UNSET, *, principal: str) -> models.ListTasksResult:
-        """Return the result of ``tasks/list``: a page of the principal's tasks, oldest first.
-
-        Raises:
-            RequestError: The cursor is not one of ours.
-
-        Spec:
-            2025-11-25, basic/utilities/tasks, "Task Listing"; server/utilities/pagination.
-        """
-        self.expire()
-        after = None if cursor is UNSET else position_at(cursor)
-        if cursor is not UNSET and after is None:
-            raise RequestError(ErrorCode.INVALID_PARAMS, "The cursor is not valid")
-        size = self._limits.page_size
-        records = self._store.page(principal, after=after, limit=size + 1)
-        following = cursor_behind(records[size - 1].position) if len(records) > size else UNSET
-        return models.ListTasksResult(tasks=[self._task(each) for each in records[:size]], next_cursor=following)
-
-    def result(self, task_id: str, *, principal: str, deliver: Callable[[Outcome], None]) -> Callable[[], object]:
-        """Answer a ``tasks/result``: at once if the task has ended, otherwise when it does.
-
-        Args:
-            task_id: The task.
-            principal: The principal of the request.
-            deliver: Called once with the answer, unless the request is dropped before.
+    def wait(self, record: TaskRecord, deliver: Callable[[Outcome], None]) -> Callable[[], object]:
+        """Call *deliver* with the outcome of a task at its end, or at once if it has ended.
 
         Returns:
             A function that drops the request, to be called when it is cancelled or its connection is lost. The task
             goes on.
 
         Raises:
-            RequestError: The task does not exist for this principal, or too many requests wait for it.
-
-        Spec:
-            2025-11-25, basic/utilities/tasks, "Result Retrieval".
+            RequestError: Too many requests wait for the task.
         """
-        record = self._own(task_id, principal)
-        _logger.info("result of task %s requested by %r, %s", task_id[:8], principal, record.status)
         if record.outcome is not None:
             deliver(record.outcome)
             return lambda: None
-        waiting = self._waiting.setdefault(task_id, {})
-        if len(waiting) >= self._limits.max_waits_per_task:
+        waiting = self._waiting.setdefault(record.task_id, {})
+        if len(waiting) >= self.limits.max_waits_per_task:
             raise RequestError(ErrorCode.INTERNAL_ERROR, "Too many requests wait for this task; try again later")
         key = object()
         waiting[key] = deliver
         return lambda: waiting.pop(key, None)
-
-    def cancel(self, task_id: str, *, principal: str) -> dict[str, object]:
-        """Cancel a task, and return the result of ``tasks/cancel``.
-
-        Raises:
-            RequestError: The task has ended, or does not exist for this principal.
-
-        Spec:
-            2025-11-25, basic/utilities/tasks, "Task Cancellation".
-        """
-        record = self._own(task_id, principal)
-        cancelled = self._cancel(record, "Cancelled by the requestor")
-        if cancelled is None:
-            raise RequestError(ErrorCode.INVALID_PARAMS, f"The task has ended already: it is {record.status}")
-        return self._members(cancelled)
 
     def expire(self) -> float | None:
         """Drop the expired tasks, also running ones, and return when the next one expires, in seconds of the clock.
 
         Every other method does the same first; a timer calls this one, so that waiting requests are answered in time.
         """
-        for record in self._store.expire(self._now_ms()):
+        for record in self.store.expire(self._now_ms()):
             _logger.info("task %s of %r expired, %s", record.task_id[:8], record.principal, record.status)
-            self._end(record.task_id, None, _EXPIRED)
-            self._stop(record.task_id)
-        following = self._store.next_expiry_ms()
+            self.drop(record.task_id)
+        following = self.store.next_expiry_ms()
         return None if following is None else following / 1000
+
+    def drop(self, task_id: str) -> None:
+        """End what this process does for a task whose record is gone."""
+        self._end(task_id, None, EXPIRED)
+        self._stop(task_id)
 
     def forget(self, principal: str) -> None:
         """Cancel and drop the tasks of a principal whose session or pipe has ended."""
-        while records := self._store.page(principal, after=None, limit=self._limits.page_size):
+        while records := self.store.page(principal, after=None, limit=self.limits.page_size):
             for record in records:
-                self._cancel(record, "Cancelled at the end of its session")
-                self._store.remove(record.task_id)
+                self.cancel_record(record, "Cancelled at the end of its session")
+                self.store.remove(record.task_id)
 
-    def _add(self, principal: str, requested: models.TaskMetadata | UnsetType) -> TaskRecord:
-        limits, now_ms = self._limits, self._now_ms()
-        ttl_ms = limits.default_ttl_ms if requested is UNSET or requested.ttl is UNSET else requested.ttl
-        record = TaskRecord(
-            task_id=urlsafe_b64encode(self._random_bytes(ID_BYTES)).rstrip(b"=").decode("ascii"),
-            principal=principal,
-            status="working",
-            created_ms=now_ms,
-            updated_ms=now_ms,
-            ttl_ms=min(max(ttl_ms, limits.min_ttl_ms), limits.max_ttl_ms),
-        )
-        try:
-            self._store.add(record)
-        except StoreFull as full:
-            reason = f"The task store is full: {full}; try again later"
-            raise RequestError(ErrorCode.INTERNAL_ERROR, reason) from None
-        _logger.info("task %s of %r created, for %d ms", record.task_id[:8], principal, record.ttl_ms)
-        return record
+    def own(self, task_id: str, *, principal: str, revision: str) -> TaskRecord:
+        """Return the record of a task of *principal*.
 
-    def _start(
-        self, record: TaskRecord, running: RunningTask, run: Callable[[RunningTask], Callable[[], None]]
-    ) -> None:
-        try:
-            running.attach(run(running))
-        except BaseException:  # without a handler there must be no task
-            self._store.remove(record.task_id)
-            running.has_ended = True
-            running.close()
-            raise
-
-    def _own(self, task_id: str, principal: str) -> TaskRecord:
-        self.expire()
-        record = self._store.get(task_id)
-        if record is None or record.principal != principal:
+        Raises:
+            RequestError: The task does not exist, has expired, or belongs to another principal.
+        """
+        with answering():
+            self.expire()
+            record = self.store.get(task_id)
+        if record is None or record.principal != principal or record.revision != revision:
             _logger.info("the client %r asked for a task that does not exist, or that another client owns", principal)
             raise RequestError(ErrorCode.INVALID_PARAMS, "There is no such task; it may have expired")
         return record
 
-    def _change(
+    def cancel_record(self, record: TaskRecord, message: str) -> TaskRecord | None:
+        """Cancel a task and stop its handler; return its new record, or None if it has ended."""
+        cancelled = self.change(record.task_id, "cancelled", message=message, outcome=CANCELLED)
+        if cancelled is not None:
+            self._stop(record.task_id)
+        return cancelled
+
+    def change(  # noqa: PLR0913 (one per member that changes)
         self,
         task_id: str,
         status: Status | None = None,
@@ -258,81 +256,140 @@ class Tasks:
         *,
         message: str | None = None,
         outcome: Outcome | None = None,
+        input_requests: bytes | UnsetType | None = UNSET,
+        worker: str | None = None,
     ) -> TaskRecord | None:
-        """Change a task and notify its requestor, unless it has ended; return its new record."""
-        self.expire()
-        record = self._store.get(task_id)
-        if record is None or record.has_ended:
-            return None
-        changed = msgspec.structs.replace(
-            record,
-            status=status or record.status,
-            status_message=record.status_message if outcome is None and message is None else message,
-            updated_ms=max(record.updated_ms, self._now_ms()),
-            outcome=outcome,
-        )
+        """Change a task and notify its requestor, unless it has ended; return its new record.
+
+        With *worker*, do nothing if another worker has taken the task.
+        """
+        edit = record_edit(status, message, outcome, input_requests, worker)
         try:
-            self._store.replace(changed)
+            self.expire()
+            return self._change(task_id, edit, outcome)
+        except StoreFailed as failure:
+            if outcome is None or status is None:
+                raise
+            _logger.warning("the end of task %s is kept until the store takes it: %s", task_id[:8], failure)
+            self._unsaved.setdefault(task_id, _Unsaved(status, message, outcome))
+            running = self.running.get(task_id)
+            if running is not None:
+                running.has_ended = True
+            if self.on_unsaved is not None:
+                self.on_unsaved()
+            return None
+
+    def is_unsaved(self, task_id: str) -> bool:
+        """Whether the store has not taken the end of a task yet."""
+        return task_id in self._unsaved
+
+    def save(self) -> None:
+        """Try again to store the end of tasks that the store has not taken.
+
+        Raises:
+            StoreFailed: The store still does not take one.
+        """
+        while self._unsaved:
+            task_id, each = next(iter(self._unsaved.items()))
+            self._change(task_id, record_edit(each.status, each.message, each.outcome), each.outcome)
+            del self._unsaved[task_id]
+
+    def replace(self, task_id: str, edit: Callable[[TaskRecord], TaskRecord | None]) -> TaskRecord | None:
+        """Replace the record of a task by what *edit* makes of it; notify its requestor, and return the new one.
+
+        *edit* returns None to change nothing. It is called again if another process has changed the task meanwhile.
+        """
+        for _ in range(_MAX_RETRIES):
+            record = self.store.get(task_id)
+            edited = None if record is None or record.has_ended else edit(record)
+            if record is None or edited is None:
+                return None
+            changed = msgspec.structs.replace(edited, updated_ms=max(record.updated_ms, self._now_ms()))
+            if self.store.replace(changed, before=record):
+                self._changed(changed)
+                return changed
+        raise StoreFailed(f"task {task_id[:8]} changes too often; try again later")
+
+    def _change(
+        self, task_id: str, edit: Callable[[TaskRecord], TaskRecord | None], outcome: Outcome | None
+    ) -> TaskRecord | None:
+        try:
+            return self.replace(task_id, edit)
         except StoreFull as full:
             if outcome is None or len(outcome.json) <= FREE_OUTCOME_BYTES:
                 raise  # a store must have room for this
             reason = f"The result is too large for the task store: {full}"[:MAX_STATUS_MESSAGE_CHARS]
-            error = error_outcome(ErrorCode.INTERNAL_ERROR, reason)
-            return self._change(task_id, "failed", message=reason, outcome=error)
-        if changed.has_ended:
-            _logger.info("task %s of %r ended, %s", task_id[:8], changed.principal, changed.status)
-        self._end(task_id, changed, outcome)
-        return changed
+            return self.change(
+                task_id, "failed", message=reason, outcome=error_outcome(ErrorCode.INTERNAL_ERROR, reason)
+            )
+
+    def _changed(self, record: TaskRecord) -> None:
+        if record.has_ended:
+            _logger.info("task %s of %r ended, %s", record.task_id[:8], record.principal, record.status)
+        self._end(record.task_id, record, record.outcome)
+        if self.on_change is not None:
+            self.on_change(record)
+
+    def _add(self, task: NewTask) -> TaskRecord:
+        limits, now_ms = self.limits, self._now_ms()
+        ttl_ms = limits.default_ttl_ms if isinstance(task.ttl_ms, UnsetType) else task.ttl_ms
+        record = TaskRecord(
+            task_id=urlsafe_b64encode(self._random_bytes(ID_BYTES)).rstrip(b"=").decode("ascii"),
+            principal=task.principal,
+            status="working",
+            created_ms=now_ms,
+            updated_ms=now_ms,
+            ttl_ms=min(max(ttl_ms, limits.min_ttl_ms), limits.max_ttl_ms),
+            revision=task.revision,
+            owner=task.owner,
+            worker=self.worker,
+            call=task.call,
+        )
+        try:
+            self.store.add(record)
+        except StoreFull as full:
+            reason = f"The task store is full: {full}; try again later"
+            raise RequestError(ErrorCode.INTERNAL_ERROR, reason) from None
+        _logger.info("task %s of %r created, for %d ms", record.task_id[:8], record.principal, record.ttl_ms)
+        return record
 
     def _end(self, task_id: str, record: TaskRecord | None, outcome: Outcome | None) -> None:
         """Notify the requestor of a change, unless the record is gone, and answer the waiting requests at the end."""
-        running = self._running.get(task_id)
+        running = self.running.get(task_id)
         if running is not None:
             running.has_ended = outcome is not None
             if record is not None:
-                running.notify(models.TaskStatusNotificationParams(**msgspec.structs.asdict(self._task(record))))
+                running.notify(record)
         if outcome is not None:
             waiting = self._waiting.pop(task_id, {})
             while waiting:  # an answer may drop another request
                 waiting.pop(next(iter(waiting)))(outcome)
 
-    def _cancel(self, record: TaskRecord, message: str) -> TaskRecord | None:
-        cancelled = self._change(record.task_id, "cancelled", message=message, outcome=_CANCELLED)
-        if cancelled is not None:
-            self._stop(record.task_id)
-        return cancelled
-
     def _stop(self, task_id: str) -> None:
-        running = self._running.get(task_id)
+        running = self.running.get(task_id)
         if running is not None:
             running.stop()
 
     def _closed(self, record: TaskRecord) -> None:
-        del self._running[record.task_id]
-        self._running_by_principal[record.principal] -= 1
-        if not self._running_by_principal[record.principal]:
-            del self._running_by_principal[record.principal]  # keeps the counter small
-
-    def _task(self, record: TaskRecord) -> models.Task:
-        return models.Task(
-            task_id=record.task_id,
-            status=record.status,
-            status_message=record.status_message or UNSET,
-            created_at=_timestamp(record.created_ms),
-            last_updated_at=_timestamp(record.updated_ms),
-            ttl=record.ttl_ms,
-            poll_interval=self._limits.poll_interval_ms,
-        )
-
-    def _members(self, record: TaskRecord) -> dict[str, object]:
-        members: dict[str, object] = msgspec.to_builtins(self._task(record))
-        return members
+        del self.running[record.task_id]
+        self._running_by_owner[record.sharer] -= 1
+        if not self._running_by_owner[record.sharer]:
+            del self._running_by_owner[record.sharer]  # keeps the counter small
 
     def _now_ms(self) -> int:
         # Rounded, not truncated: a timer that fires at the time that `expire` returned must not be a millisecond early.
-        return round(self._clock() * 1000)
+        return round(self.clock() * 1000)
 
 
-def _timestamp(ms: int) -> str:
-    at = datetime.fromtimestamp(ms // 1000, UTC).replace(microsecond=ms % 1000 * 1000)
-    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+@contextmanager
+def answering() -> Generator[None]:
+    """Answer the request that is served with an error if the store fails.
+
+    Raises:
+        RequestError: The store has failed.
+    """
+    try:
+        yield
+    except StoreFailed as failure:
+        _logger.warning("the task store failed: %s", failure)
+        raise RequestError(ErrorCode.INTERNAL_ERROR, "The task store does not answer; try again later") from None

@@ -6,22 +6,25 @@ Spec:
 
 from __future__ import annotations
 
+import logging
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.generated.v2025_11_25.methods import ErrorCode, MetaKey
-from mcpgen.runtime.server.tasks.task_store import Outcome
+from mcpgen.runtime.server.tasks.task_store import Outcome, StoreFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
-    from mcpgen.generated.v2025_11_25 import models
-    from mcpgen.runtime.server.tasks.task_store import Status
+    from mcpgen.runtime.server.exchange import Exchange
+    from mcpgen.runtime.server.tasks.task_store import Status, TaskRecord
 
 __all__ = ["RELATED_TASK", "Change", "RunningTask", "error_outcome", "related"]
+
+_LOG = logging.getLogger("mcpgen.tasks")
 
 RELATED_TASK: Final = MetaKey.RELATED_TASK
 
@@ -33,7 +36,13 @@ class Change(Protocol):
     """Changes the given members of a task; does nothing if the task has ended."""
 
     def __call__(
-        self, status: Status | None = None, /, *, message: str | None = None, outcome: Outcome | None = None
+        self,
+        status: Status | None = None,
+        /,
+        *,
+        message: str | None = None,
+        outcome: Outcome | None = None,
+        input_requests: bytes | UnsetType | None = UNSET,
     ) -> object:
         """Change the task."""
         ...
@@ -69,15 +78,18 @@ class RunningTask:
     Attributes:
         task_id: Its id.
         has_ended: Whether it has finished, failed, expired or was cancelled; later reports are ignored.
-        notify: Notifies the requestor of the task's status.
+        notify: Notifies the requestor of the task's new record.
+        marks_messages: Whether the messages of the handler carry the id of the task.
     """
+
+    marks_messages: ClassVar[bool] = True
 
     def __init__(
         self,
         task_id: str,
         *,
         change: Change,
-        changed: Callable[[models.TaskStatusNotificationParams], None],
+        changed: Callable[[TaskRecord], None],
         closed: Callable[[], None],
     ) -> None:
         self.task_id = task_id
@@ -94,8 +106,20 @@ class RunningTask:
         return related(self.task_id, meta)
 
     def set_status_message(self, message: str) -> None:
-        """Set the status message, for people."""
-        self._change(message=_shortened(message))
+        """Set the status message, for people. It is not worth the failure of a task."""
+        try:
+            self._change(message=_shortened(message))
+        except StoreFailed as failure:
+            _LOG.warning("a status message of task %s is not stored: %s", self.task_id[:8], failure)
+
+    def report_progress(self, _progress: float, _total: float | None, message: str | None) -> None:
+        """Make the message of a progress notification the status message. The notification is sent, too."""
+        if message is not None:
+            self.set_status_message(message)
+
+    def ask(self, exchange: Exchange) -> None:
+        """Publish the requests of *exchange* to the client."""
+        raise NotImplementedError(f"a client of a handshake gets requests as messages: {exchange.handler.method}")
 
     @contextmanager
     def awaiting_input(self) -> Generator[None]:
@@ -135,6 +159,10 @@ class RunningTask:
         closed, self._closed, self._stop = self._closed, None, None
         if closed is not None:
             closed()
+
+    def leave(self) -> bool:
+        """Give up the task without an outcome if another worker will run it again; return whether that is so."""
+        return False
 
     def attach(self, stop: Callable[[], None]) -> None:
         """Set the function that stops the handler; call it if the task has ended already."""

@@ -1,36 +1,59 @@
 """The tasks of a server's sessions: the tool calls that become tasks, and the methods ``tasks/*``.
 
-Only a server whose native revision has tasks offers them, and only to peers of that revision.
+There are two kinds of tasks. A client of 2025-11-25 asks for a task with ``task`` in the params. A client of 2026-07-28
+declares the extension ``io.modelcontextprotocol/tasks``, and the server decides. Other clients have none.
 
 Spec:
-    2025-11-25, basic/utilities/tasks, "Capabilities", "Tool-Level Negotiation", "Task Support and Handling".
+    2025-11-25, basic/utilities/tasks, "Capabilities", "Tool-Level Negotiation", "Task Support and Handling"; ext-tasks,
+    specification/draft/tasks, "Capability Negotiation", "Task Creation".
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+import secrets
+import time
+from copy import copy
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.generated.v2025_11_25 import models
 from mcpgen.generated.v2025_11_25.methods import REVISION, ErrorCode
 from mcpgen.runtime.errors import RequestError, UnsupportedByPeer, UsageError
 from mcpgen.runtime.server import notifications
 from mcpgen.runtime.server.exchange import ResponseBody
+from mcpgen.runtime.server.extensions import missing_extension
+from mcpgen.runtime.server.functions.tools import TaskSupport
+from mcpgen.runtime.server.tasks.extension_tasks import EXTENSION, ExtensionTasks, principal_of_user
+from mcpgen.runtime.server.tasks.handshake_tasks import Tasks
+from mcpgen.runtime.server.tasks.lifecycle import NewTask
+from mcpgen.runtime.server.tasks.task_store import TaskCall
+from mcpgen.runtime.server.tasks.task_worker import TaskWorker, stop_detached
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from mcpgen.runtime.server.exchange import Exchange, MethodHandler, OpenRequest
+    from mcpgen.runtime.limits import TaskLimits
+    from mcpgen.runtime.protocol.capabilities import Peer
+    from mcpgen.runtime.protocol.codec import IncomingRequestCodec
+    from mcpgen.runtime.server.engine import Engine
+    from mcpgen.runtime.server.exchange import Exchange, OpenRequest
     from mcpgen.runtime.server.server_session import ServerSession
-    from mcpgen.runtime.server.tasks.lifecycle import Tasks
     from mcpgen.runtime.server.tasks.running_task import RunningTask
-    from mcpgen.runtime.server.tasks.task_store import Outcome
+    from mcpgen.runtime.server.tasks.task_store import Outcome, TaskStore
 
-__all__ = ["TaskRequests", "TaskSupport", "runs_as_task"]
+__all__ = ["TaskRequests", "TaskSupport", "runs_as_task", "serve_tasks"]
 
-TaskSupport: TypeAlias = Literal["forbidden", "optional", "required"]
+
+class _TaskParam(Struct):
+    """The member of the params by which a client of 2025-11-25 asks for a task."""
+
+    task: Raw | UnsetType = UNSET
+
+
+_decode_task: Final = msgspec.json.Decoder(_TaskParam).decode
 
 
 def runs_as_task(support: TaskSupport, *, is_asked: bool, is_offered: bool) -> bool:
@@ -65,15 +88,28 @@ class TaskRequests:
         tasks: The tasks.
         support: Returns whether the tool of a name may, must or must not be a task.
         clock: That of the tasks.
+        defers: Returns whether the function of a tool decides by itself, with `Context.defer`, when it becomes a task.
 
     Attributes:
-        methods: What answers each method: called with session, request and params.
+        methods: What answers each method of 2025-11-25: called with session, request and params.
+        extension: The handlers of the extension.
     """
 
-    def __init__(self, tasks: Tasks, support: Callable[[str], TaskSupport], *, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        tasks: Tasks,
+        support: Callable[[str], TaskSupport],
+        *,
+        clock: Callable[[], float],
+        defers: Callable[[str], bool] | None = None,
+    ) -> None:
         self._tasks = tasks
         self._support = support
+        self._defers = defers
         self._clock = clock
+        self._principals: set[str] = set()  # of sessions and pipes that have created tasks
+        self._worker: TaskWorker | None = None
+        self.extension: ExtensionTasks = ExtensionTasks(tasks)
         self.methods: Mapping[str, Callable[[ServerSession, OpenRequest, Any], None]] = {
             "tasks/cancel": self._cancel,
             "tasks/get": self._get,
@@ -83,26 +119,62 @@ class TaskRequests:
 
     @property
     def capabilities(self) -> dict[str, object]:
-        """What the server declares. Each connection is a principal of its own, so tasks can be listed."""
+        """What the server declares to clients of 2025-11-25.
+
+        Each user or connection is a principal of its own, so tasks can be listed.
+        """
         tools = models.ServerCapabilitiesTasksRequestsTools(call={})
         requests = models.ServerCapabilitiesTasksRequests(tools=tools)
         return {"tasks": msgspec.to_builtins(models.ServerCapabilitiesTasks(cancel={}, list_={}, requests=requests))}
 
-    def becomes_task(self, request: OpenRequest, handler: MethodHandler, params: Any) -> bool:
+    async def open(self, engine: Engine) -> None:
+        """Start the worker of *engine*, which runs the functions of tasks that outlive their connection."""
+        await self._worker_of(engine).open()
+
+    async def close(self) -> None:
+        """Stop the worker."""
+        if self._worker is not None:
+            await self._worker.close()
+
+    def list_support(self, codec: IncomingRequestCodec) -> IncomingRequestCodec:
+        """Return *codec*, which writes the tools of the list for 2025-11-25, with ``execution.taskSupport`` of each."""
+        listing = copy(codec)
+        listing.result = partial(self._with_support, codec.result)
+        return listing
+
+    def _with_support(self, write: Callable[..., bytes], result: Any) -> bytes:
+        members: dict[str, Any] = msgspec.json.decode(write(result))
+        for each in members["tools"]:
+            support = self._support(each["name"])
+            if support != "forbidden":
+                each.setdefault("execution", {"taskSupport": support})
+        return msgspec.json.encode(members)
+
+    def becomes_task(self, exchange: Exchange) -> bool:
         """Whether a request is to be run as a task.
 
         Raises:
             RequestError: The tool cannot be a task, or must be one.
         """
-        if handler.method != "tools/call":
+        if exchange.handler.method != "tools/call":
             return False
-        is_offered = request.peer.revision == REVISION  # every other revision has no tasks
-        support = self._support(params.name)
+        name, peer = exchange.params.name, exchange.peer
+        support = self._support(name)
         if support not in ("forbidden", "optional", "required"):
             raise UsageError(
-                f"task_support({params.name!r}) returned {support!r}; it must return forbidden, optional or required"
+                f"task_support({name!r}) returned {support!r}; it must return forbidden, optional or required"
             )
-        return runs_as_task(support, is_asked=params.task is not UNSET, is_offered=is_offered)
+        if peer.era == "handshake":
+            is_offered = peer.revision == REVISION  # every other revision has no tasks
+            is_asked = is_offered and not isinstance(exchange.raw, UnsetType) and _asks_for_task(exchange.raw)
+            return runs_as_task(support, is_asked=is_asked, is_offered=is_offered)
+        if support == "forbidden":
+            return False
+        if EXTENSION in peer.extensions:
+            return self._defers is None or not self._defers(name)
+        if support == "required":
+            raise missing_extension(peer, EXTENSION, f"the tool {name}")
+        return False
 
     def create(self, session: ServerSession, exchange: Exchange, request: OpenRequest) -> None:
         """Run a request as a task, and answer it with the task.
@@ -110,7 +182,42 @@ class TaskRequests:
         Raises:
             RequestError: There is no room for another task.
         """
+        if request.peer.era == "handshake":
+            self._create_in_session(session, exchange, request)
+        else:
+            self._create_detached(session, exchange, request)
 
+    def defer(self, session: ServerSession, exchange: Exchange) -> bool:
+        """Make a task of a call whose function runs already; return whether the call is a task.
+
+        Raises:
+            RequestError: There is no room for another task.
+        """
+        request = exchange.request
+        if exchange.task is not None:
+            return True
+        if request is None or request.peer.era == "handshake" or EXTENSION not in request.peer.extensions:
+            return False
+
+        def run(running: RunningTask) -> Callable[[], None]:
+            exchange.task = running
+            return partial(session.stop, exchange)
+
+        self._answer(session, exchange, request, run)
+        return True
+
+    def seconds_to_expiry(self) -> float | None:
+        """Drop the expired tasks; return in how many seconds the next one expires."""
+        expiry = self._tasks.expire()
+        return None if expiry is None else expiry - self._clock()
+
+    def forget(self, principal: str) -> None:
+        """Drop the tasks of a session that has ended."""
+        if principal in self._principals:
+            self._principals.discard(principal)
+            self._tasks.forget(principal)
+
+    def _create_in_session(self, session: ServerSession, exchange: Exchange, request: OpenRequest) -> None:
         def run(running: RunningTask) -> Callable[[], None]:
             exchange.task = running
             return lambda: session.stop(exchange)
@@ -122,30 +229,67 @@ class TaskRequests:
                 except UnsupportedByPeer:
                     return  # a requestor must not rely on this notification
 
-        result = self._tasks.create(exchange.params, run, principal=session.principal, changed=changed)
+        raw = b"{}" if isinstance(exchange.raw, UnsetType) else exchange.raw
+        params = models.CallToolRequestParams(name=exchange.params.name, task=_requested(raw))
+        principal = _principal(session, request.peer)
+        if not session.user:
+            self._principals.add(principal)
+        result = self._tasks.create(params, run, principal=principal, owner=session.owner, changed=changed)
         session.reply(request, ResponseBody(msgspec.json.encode(result)))
         session.output.expire_later()
         session.output.start(exchange)  # last, so that the client gets the task before any message about it
 
-    def seconds_to_expiry(self) -> float | None:
-        """Drop the expired tasks; return in how many seconds the next one expires."""
-        expiry = self._tasks.expire()
-        return None if expiry is None else expiry - self._clock()
+    def _create_detached(self, session: ServerSession, exchange: Exchange, request: OpenRequest) -> None:
+        worker = self._worker_of(session.engine)
 
-    def forget(self, principal: str) -> None:
-        """Drop the tasks of a session that has ended."""
-        self._tasks.forget(principal)
+        def run(running: RunningTask) -> Callable[[], None]:
+            exchange.task = running
+            return partial(stop_detached, exchange)
+
+        user, owner = session.user, session.owner
+        self._answer(session, exchange, request, run)
+        worker.start(exchange, user=user, owner=owner)
+
+    def _answer(
+        self,
+        session: ServerSession,
+        exchange: Exchange,
+        request: OpenRequest,
+        run: Callable[[RunningTask], Callable[[], None]],
+    ) -> None:
+        """Create a task for a client of the extension, and answer its request."""
+        engine, peer = session.engine, request.peer
+        worker = self._worker_of(engine)
+        task = NewTask(
+            principal=_principal(request.session, peer),
+            revision=peer.revision,
+            owner=request.session.owner,
+            call=_call(exchange, peer, request.session.user) if engine.handlers.may_replay(exchange) else None,
+        )
+        record = self._tasks.begin(task, worker.make_task(exchange), run)
+        result = engine.handlers.sign(self.extension.created(record), peer.revision)
+        session.respond(exchange, ResponseBody(result))
+        exchange.last_peer, exchange.request, exchange.input_round = peer, None, None
+        worker.wake()
+
+    def _worker_of(self, engine: Engine) -> TaskWorker:
+        if self._worker is None:
+            self._worker = TaskWorker(engine, self._tasks, monotonic=time.monotonic)
+            if self._tasks.store.is_shared:
+                self._worker.on_tick = lambda: self.extension.watch(engine.connections)
+                self.extension.on_watch = self._worker.wake
+        return self._worker
 
     def _get(self, session: ServerSession, request: OpenRequest, params: Any) -> None:
-        found = self._tasks.get(params.task_id, principal=session.principal)
+        found = self._tasks.get(params.task_id, principal=_principal(session, request.peer))
         session.reply(request, ResponseBody(msgspec.json.encode(found)))
 
     def _list(self, session: ServerSession, request: OpenRequest, params: Any) -> None:
-        found = self._tasks.list(params.cursor, principal=session.principal)
+        found = self._tasks.list(params.cursor, principal=_principal(session, request.peer))
         session.reply(request, ResponseBody(msgspec.json.encode(found)))
 
     def _cancel(self, session: ServerSession, request: OpenRequest, params: Any) -> None:
-        found = self._tasks.cancel(params.task_id, principal=session.principal)
+        found = self._tasks.cancel(params.task_id, principal=_principal(session, request.peer))
         session.reply(request, ResponseBody(msgspec.json.encode(found)))
 
     def _result(self, session: ServerSession, request: OpenRequest, params: Any) -> None:
@@ -153,9 +297,66 @@ class TaskRequests:
             session.reply(request, ResponseBody(outcome.json, is_error=outcome.is_error))
 
         session.hold(request)
+        principal = _principal(session, request.peer)
         try:
-            request.on_cancel = self._tasks.result(params.task_id, principal=session.principal, deliver=deliver)
+            request.on_cancel = self._tasks.result(params.task_id, principal=principal, deliver=deliver)
         except BaseException:
             session.exchanges.pop(request.id, None)
             session.release(request)
             raise
+
+
+def serve_tasks(
+    store: TaskStore,
+    support: Callable[[str], TaskSupport],
+    defers: Callable[[str], bool] | None,
+    limits: TaskLimits | None,
+) -> TaskRequests:
+    """Return the tasks of a server.
+
+    Args:
+        store: Keeps their records.
+        support: Returns whether the tool of a name may, must or must not be a task.
+        defers: Returns whether its function decides when it becomes a task; None if no function does.
+        limits: Bounds on the tasks.
+    """
+    clock = steady_clock(time.time, time.monotonic)
+    tasks = Tasks(store, clock=clock, random_bytes=secrets.token_bytes, limits=limits, worker=secrets.token_urlsafe(16))
+    return TaskRequests(tasks, support, clock=clock, defers=defers)
+
+
+def steady_clock(wall: Callable[[], float], monotonic: Callable[[], float]) -> Callable[[], float]:
+    """Return a clock of Unix time that does not jump when the system's clock is set.
+
+    Otherwise all tasks would expire at once when the clock is set forward.
+    """
+    offset = wall() - monotonic()
+    return lambda: monotonic() + offset
+
+
+def _principal(session: Any, peer: Peer) -> str:
+    """Return the name of the client for the store.
+
+    Without users, the id of a task is the secret of stateless clients, and other clients are their connection.
+
+    Spec:
+        2025-11-25, basic/utilities/tasks, "Task Isolation and Access Control"; ext-tasks, "Security Considerations".
+    """
+    if session.user or peer.era == "stateless":
+        return principal_of_user(session.user)
+    return str(session.principal)
+
+
+def _call(exchange: Exchange, peer: Peer, user: str) -> TaskCall:
+    raw = b"{}" if isinstance(exchange.raw, UnsetType) else bytes(exchange.raw)
+    info = None if peer.info is None else msgspec.json.encode(peer.info)
+    return TaskCall(params=raw, capabilities=msgspec.json.encode(dict(peer.declared)), info=info, user=user)
+
+
+def _asks_for_task(raw: Raw) -> bool:
+    return not isinstance(_decode_task(raw).task, UnsetType)
+
+
+def _requested(raw: Raw | bytes) -> models.TaskMetadata:
+    task = _decode_task(raw).task
+    return models.TaskMetadata() if isinstance(task, UnsetType) else msgspec.json.decode(task, type=models.TaskMetadata)

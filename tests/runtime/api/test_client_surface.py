@@ -20,7 +20,7 @@ BASE_NAMES = {
 }
 NAMES = {
     *BASE_NAMES,
-    *("call_tool", "complete", "get_prompt", "methods", "read_resource"),
+    *("call_tool", "complete", "get_prompt", "methods", "read_resource", "start_tool", "task"),
     *("list_prompts", "list_resource_templates", "list_resources", "list_tools"),
     *("prompts", "resource_templates", "resources", "tools"),
 }

@@ -48,7 +48,7 @@ from mcpgen.runtime.limits import (
     RateLimit,
 )
 from mcpgen.runtime.server.request_state import MAX_CONTENT_BYTES, MIN_KEY_BYTES
-from mcpgen.runtime.server.tasks.task_store import MemoryTaskStore
+from mcpgen.runtime.server.tasks.memory_task_store import MemoryTaskStore
 from mcpgen.runtime.transports import memory
 from mcpgen.runtime.transports.process_transport import Process
 from tests.harness.server_recorder import Recorder

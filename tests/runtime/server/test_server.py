@@ -117,7 +117,7 @@ SERVER_NAMES = (
     "run_async running state tool tools_changed ui_resource"
 )
 CONTEXT_NAMES = (
-    "debug disconnect elicit elicit_url input_responses is_cancelled log meta method notify peer progress "
+    "debug defer disconnect elicit elicit_url input_responses is_cancelled log meta method notify peer progress "
     "prompts_changed request request_id request_state resource_updated resources_changed roots sample state sync "
     "tools_changed user"
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 import pytest
@@ -10,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.server.tasks.memory_task_store import MemoryTaskStore
+from mcpgen.runtime.server.tasks.sqlite_task_store import SqliteTaskStore
 from mcpgen.runtime.server.tasks.task_store import (
     FREE_OUTCOME_BYTES,
-    MemoryTaskStore,
     Outcome,
     Position,
     Status,
@@ -22,7 +24,29 @@ from mcpgen.runtime.server.tasks.task_store import (
     position_at,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
 TASKS = "basic/utilities/tasks"
+
+NewStore: TypeAlias = "Callable[..., MemoryTaskStore | SqliteTaskStore]"
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def new_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NewStore]:
+    """Make a store of each kind, with the limits of the test."""
+    made: list[SqliteTaskStore] = []
+
+    def make(**limits: int) -> MemoryTaskStore | SqliteTaskStore:
+        if request.param == "memory":
+            return MemoryTaskStore(**limits)
+        made.append(SqliteTaskStore(tmp_path / "tasks.db", **limits))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
 
 
 def record(
@@ -42,12 +66,14 @@ def ended(before: TaskRecord, size: int) -> TaskRecord:
     return msgspec.structs.replace(before, status="completed", outcome=Outcome(b"x" * (size + FREE_OUTCOME_BYTES)))
 
 
-def ids(store: MemoryTaskStore, principal: str = "alice", after: Position | None = None, limit: int = 100) -> list[str]:
+def ids(
+    store: MemoryTaskStore | SqliteTaskStore, principal: str = "alice", after: Position | None = None, limit: int = 100
+) -> list[str]:
     return [each.task_id for each in store.page(principal, after=after, limit=limit)]
 
 
-def test_a_task_is_kept_changed_and_dropped() -> None:
-    store = MemoryTaskStore()
+def test_a_task_is_kept_changed_and_dropped(new_store: NewStore) -> None:
+    store = new_store()
     store.add(record("a"))
     assert record("a") == store.get("a")
 
@@ -60,16 +86,16 @@ def test_a_task_is_kept_changed_and_dropped() -> None:
     assert ([], None, 0) == (ids(store), store.next_expiry_ms(), store.count)
 
 
-def test_a_task_that_is_gone_does_not_come_back_by_being_changed() -> None:
-    store = MemoryTaskStore()
+def test_a_task_that_is_gone_does_not_come_back_by_being_changed(new_store: NewStore) -> None:
+    store = new_store()
     store.replace(record("a"))
 
     assert store.get("a") is None
 
 
 @pytest.mark.spec("2025-11-25", f"{TASKS}#task-id-requirements")
-def test_ids_are_unique_among_all_principals() -> None:
-    store = MemoryTaskStore()
+def test_ids_are_unique_among_all_principals(new_store: NewStore) -> None:
+    store = new_store()
     store.add(record("a", "alice"))
 
     with pytest.raises(UsageError, match="its own id"):
@@ -77,8 +103,8 @@ def test_ids_are_unique_among_all_principals() -> None:
     assert record("a", "alice") == store.get("a")
 
 
-def test_tasks_come_oldest_first_and_each_principal_sees_its_own() -> None:
-    store = MemoryTaskStore()
+def test_tasks_come_oldest_first_and_each_principal_sees_its_own(new_store: NewStore) -> None:
+    store = new_store()
     for each in (record("b", created_ms=2), record("a", created_ms=3), record("c", created_ms=1), record("d", "bob")):
         store.add(each)
 
@@ -89,8 +115,8 @@ def test_tasks_come_oldest_first_and_each_principal_sees_its_own() -> None:
     assert [] == ids(store, "carol")
 
 
-def test_a_page_goes_on_where_a_task_was_that_is_gone() -> None:
-    store = MemoryTaskStore()
+def test_a_page_goes_on_where_a_task_was_that_is_gone(new_store: NewStore) -> None:
+    store = new_store()
     for number, task_id in enumerate("abcd"):
         store.add(record(task_id, created_ms=number))
     store.remove("b")
@@ -99,8 +125,8 @@ def test_a_page_goes_on_where_a_task_was_that_is_gone() -> None:
 
 
 @pytest.mark.spec("2025-11-25", f"{TASKS}#resource-management")
-def test_what_has_expired_is_dropped_whatever_its_status() -> None:
-    store = MemoryTaskStore()
+def test_what_has_expired_is_dropped_whatever_its_status(new_store: NewStore) -> None:
+    store = new_store()
     store.add(record("a", ttl_ms=10))
     store.add(record("b", ttl_ms=20, status="completed"))
     store.add(record("c", ttl_ms=30))
@@ -112,8 +138,8 @@ def test_what_has_expired_is_dropped_whatever_its_status() -> None:
 
 
 @pytest.mark.spec("2025-11-25", f"{TASKS}#resource-management")
-def test_one_principal_cannot_fill_the_store() -> None:
-    store = MemoryTaskStore(max_tasks=3, max_tasks_per_principal=2)
+def test_one_principal_cannot_fill_the_store(new_store: NewStore) -> None:
+    store = new_store(max_tasks=3, max_tasks_per_principal=2)
     store.add(record("a"))
     store.add(record("b"))
 
@@ -126,8 +152,8 @@ def test_one_principal_cannot_fill_the_store() -> None:
 
 
 @pytest.mark.spec("2025-11-25", f"{TASKS}#task-cancellation")
-def test_cancelled_tasks_make_room_oldest_first_and_those_with_results_do_not() -> None:
-    store = MemoryTaskStore(max_tasks_per_principal=3)
+def test_cancelled_tasks_make_room_oldest_first_and_those_with_results_do_not(new_store: NewStore) -> None:
+    store = new_store(max_tasks_per_principal=3)
     store.add(record("a", created_ms=1, status="completed"))
     store.add(record("b", created_ms=2, status="cancelled"))
     store.add(record("c", created_ms=3, status="cancelled"))
@@ -140,8 +166,8 @@ def test_cancelled_tasks_make_room_oldest_first_and_those_with_results_do_not() 
         store.add(record("f", created_ms=6))
 
 
-def test_a_full_store_drops_the_cancelled_tasks_of_anybody() -> None:
-    store = MemoryTaskStore(max_tasks=2)
+def test_a_full_store_drops_the_cancelled_tasks_of_anybody(new_store: NewStore) -> None:
+    store = new_store(max_tasks=2)
     store.add(record("a", "bob", status="cancelled"))
     store.add(record("b"))
     store.add(record("c"))
@@ -149,8 +175,8 @@ def test_a_full_store_drops_the_cancelled_tasks_of_anybody() -> None:
     assert (["b", "c"], []) == (ids(store), ids(store, "bob"))
 
 
-def test_results_are_bounded_for_each_principal_and_in_all() -> None:
-    store = MemoryTaskStore(max_outcome_bytes=25, max_outcome_bytes_per_principal=20)
+def test_results_are_bounded_for_each_principal_and_in_all(new_store: NewStore) -> None:
+    store = new_store(max_outcome_bytes=25, max_outcome_bytes_per_principal=20)
     for task_id, principal in (("a", "alice"), ("b", "alice"), ("c", "bob")):
         store.add(record(task_id, principal))
     store.replace(ended(record("a"), 20))
@@ -177,8 +203,8 @@ def test_a_record_costs_memory_beside_its_result() -> None:
     assert empty + 2000 + 400 <= store.kept_bytes <= empty + 2000 + 400 + FREE_OUTCOME_BYTES
 
 
-def test_an_error_in_a_few_words_always_finds_room() -> None:
-    store = MemoryTaskStore(max_outcome_bytes=0, max_outcome_bytes_per_principal=0)
+def test_an_error_in_a_few_words_always_finds_room(new_store: NewStore) -> None:
+    store = new_store(max_outcome_bytes=0, max_outcome_bytes_per_principal=0)
     store.add(record("a"))
     store.replace(ended(record("a"), 0))
 
@@ -186,9 +212,9 @@ def test_an_error_in_a_few_words_always_finds_room() -> None:
 
 
 @pytest.mark.parametrize("options", [{"max_tasks": 0}, {"max_tasks_per_principal": 0}, {"max_outcome_bytes": -1}])
-def test_a_store_without_room_is_the_callers_mistake(options: dict[str, int]) -> None:
+def test_a_store_without_room_is_the_callers_mistake(new_store: NewStore, options: dict[str, int]) -> None:
     with pytest.raises(UsageError, match="must be at least 1"):
-        MemoryTaskStore(**options)
+        new_store(**options)
 
 
 actions = st.tuples(

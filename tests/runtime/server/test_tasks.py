@@ -16,10 +16,11 @@ from msgspec import UNSET, UnsetType
 from mcpgen.generated.v2025_11_25 import models
 from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.limits import TaskLimits
-from mcpgen.runtime.server.tasks.lifecycle import Tasks
+from mcpgen.runtime.server.tasks.handshake_tasks import Tasks
+from mcpgen.runtime.server.tasks.memory_task_store import MemoryTaskStore
 from mcpgen.runtime.server.tasks.running_task import MAX_STATUS_MESSAGE_CHARS, RunningTask, related
 from mcpgen.runtime.server.tasks.task_requests import TaskRequests, TaskSupport, runs_as_task
-from mcpgen.runtime.server.tasks.task_store import MemoryTaskStore, Outcome, StoreFull, TaskRecord
+from mcpgen.runtime.server.tasks.task_store import Outcome, StoreFull, TaskRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -578,7 +579,7 @@ def test_a_result_that_finds_no_room_is_an_error_and_not_a_hole() -> None:
 
 def test_a_store_that_breaks_its_word_is_found_out() -> None:
     class Full(MemoryTaskStore):
-        def replace(self, record: TaskRecord) -> None:
+        def replace(self, record: TaskRecord, *, before: TaskRecord | None = None) -> bool:
             raise StoreFull(record.task_id)
 
     running = Bench(Full()).create()
@@ -880,7 +881,7 @@ def test_nothing_is_left_of_tasks_that_are_over() -> None:
         running.close()
     tasks = bench.tasks
 
-    assert ({}, {}, {}) == (tasks._running, tasks._running_by_principal, tasks._waiting)
+    assert ({}, {}, {}) == (tasks.running, tasks._running_by_owner, tasks._waiting)
 
 
 def test_the_tasks_of_one_who_will_not_come_back_are_dropped() -> None:

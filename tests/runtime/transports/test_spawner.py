@@ -14,7 +14,7 @@ import anyio.lowlevel
 import pytest
 import trio
 
-from mcpgen.runtime.transports.spawner import TaskHandle, is_asyncio, open_group, open_spawner
+from mcpgen.runtime.transports.spawner import StartedFunction, is_asyncio, open_group, open_spawner
 from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -237,7 +237,7 @@ async def test_what_is_started_between_hold_and_release_runs_after_release() -> 
 
 
 async def test_what_asks_to_be_cancelled_in_its_first_steps_is() -> None:
-    handles: list[TaskHandle] = []
+    handles: list[StartedFunction] = []
     ends: list[str] = []
     over = anyio.Event()
 

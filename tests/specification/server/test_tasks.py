@@ -224,7 +224,137 @@ class Undecided(ServerHandlers[Context]):
 
 
 @spec("2025-11-25", "basic/utilities/tasks#capabilities")
-@pytest.mark.parametrize("handlers", [None, Newest(), Undecided()], ids=["functions", "newest", "undecided"])
+@pytest.mark.parametrize("handlers", [Newest(), Undecided()], ids=["newest", "undecided"])
 def test_a_server_that_cannot_have_tasks_is_refused(handlers: object) -> None:
     with pytest.raises(UsageError):
         Server("worker", version="1", handlers=handlers, tasks=MemoryTaskStore())
+
+
+# Functions as tasks
+
+
+def functions() -> tuple[Server, anyio.Event]:
+    """Return a server whose functions run as tasks, and what `slow` waits for."""
+    server, gate = Server("worker", version="1"), anyio.Event()
+
+    @server.tool(task=True)
+    async def bake(ctx: Context, loaves: int = 1) -> str:
+        await ctx.progress(1, 2, "Kneading")
+        return f"{loaves} baked"
+
+    @server.tool(task=True)
+    async def slow() -> str:
+        await gate.wait()
+        return "done"
+
+    @server.tool(task="always")
+    async def ferment() -> str:
+        return "fermented"
+
+    @server.tool(task=True)
+    async def ask(ctx: Context) -> str:
+        found = await ctx.elicit("Who?", {"type": "object", "properties": {"name": {"type": "string"}}})
+        return found.action
+
+    @server.tool(task="deferred")
+    async def later(ctx: Context) -> str:
+        return f"{await ctx.defer()}"
+
+    @server.tool
+    async def greet() -> str:
+        return "hello"
+
+    return server, gate
+
+
+@spec("2025-11-25", "basic/utilities/tasks#tool-level-negotiation")
+async def test_functions_say_in_the_list_whether_they_can_be_tasks() -> None:
+    async with client(functions()[0], REVISION) as session:
+        tools = (await session.result("tools/list"))["tools"]
+
+        assert {
+            "bake": "optional",
+            "slow": "optional",
+            "ferment": "required",
+            "ask": "optional",
+            "later": "optional",
+        } == {each["name"]: each["execution"]["taskSupport"] for each in tools if "execution" in each}
+        assert {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}} == (
+            session.initialized["capabilities"]["tasks"]
+        )
+
+
+@spec("2025-11-25", "basic/utilities/tasks#creating-tasks")
+@spec("2025-11-25", "basic/utilities/tasks#retrieving-task-results")
+async def test_a_function_runs_as_a_task_and_its_message_becomes_the_status_message() -> None:
+    async with client(functions()[0], REVISION) as session:
+        said = await session.ask(
+            "tools/call", '"name":"bake","arguments":{"loaves":2},"task":{"ttl":60000}', '"progressToken":"p"'
+        )
+        task = said[0]["result"]["task"]["taskId"]
+
+        assert [
+            ("notifications/progress", None),
+            ("notifications/tasks/status", "Kneading"),
+            ("notifications/tasks/status", None),
+        ] == [(each["method"], each["params"].get("statusMessage")) for each in said[1:]]
+        assert "2 baked" == (await result_of(session, "tasks/result", task))["content"][0]["text"]
+
+
+@spec("2025-11-25", "basic/utilities/tasks#tool-level-negotiation")
+async def test_a_function_that_must_be_a_task_refuses_a_plain_call_and_one_that_cannot_refuses_a_task() -> None:
+    async with client(functions()[0], REVISION) as session:
+        assert -32601 == (await session.error("tools/call", '"name":"ferment"'))["code"]
+        assert -32601 == (await session.error("tools/call", '"name":"greet","task":{}'))["code"]
+        assert "hello" == (await session.result("tools/call", '"name":"greet"'))["content"][0]["text"]
+        assert "1 baked" == (await session.result("tools/call", '"name":"bake"'))["content"][0]["text"]
+
+
+@spec("2025-11-25", "basic/utilities/tasks#task-cancellation")
+async def test_a_function_that_runs_as_a_task_can_be_cancelled() -> None:
+    async with client(functions()[0], REVISION) as session:
+        task, _ = await created(session, "slow")
+        (_, answer) = await session.ask("tasks/cancel", f'"taskId":"{task}"')
+
+        assert "cancelled" == answer["result"]["status"]
+        assert -32800 == (await result_of(session, "tasks/result", task))["code"]
+
+
+@spec("2025-11-25", "basic/utilities/tasks#input-required-status")
+async def test_a_function_asks_inside_its_task() -> None:
+    async with client(functions()[0], REVISION, '{"elicitation":{}}') as session:
+        task, (status, question) = await created(session, "ask")
+
+        assert "input_required" == status["params"]["status"]
+        assert {RELATED: {"taskId": task}} == question["params"]["_meta"]
+
+        await session.answer(question, '{"action":"decline"}')
+
+        assert "decline" == (await result_of(session, "tasks/result", task))["content"][0]["text"]
+
+
+@spec("2025-11-25", "basic/utilities/tasks#creating-tasks")
+async def test_a_deferred_function_is_a_task_from_the_start_where_the_client_asks_for_one() -> None:
+    async with client(functions()[0], REVISION) as session:
+        task, _ = await created(session, "later")
+
+        assert "True" == (await result_of(session, "tasks/result", task))["content"][0]["text"]
+        assert "False" == (await session.result("tools/call", '"name":"later"'))["content"][0]["text"]
+
+
+@spec("2025-06-18", "server/tools#listing-tools")
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18"])
+async def test_before_tasks_a_function_that_must_be_one_is_not_there(revision: str) -> None:
+    async with client(functions()[0], revision) as session:
+        names = [each["name"] for each in (await session.result("tools/list"))["tools"]]
+
+        assert ["bake", "slow", "ask", "later", "greet"] == names
+        assert -32602 == (await session.error("tools/call", '"name":"ferment","arguments":{}'))["code"]
+        assert "1 baked" == (await session.result("tools/call", '"name":"bake","arguments":{}'))["content"][0]["text"]
+
+
+@spec("2025-11-25", "basic/utilities/tasks#tool-level-negotiation")
+def test_a_task_mode_that_does_not_exist_is_refused() -> None:
+    wrong: Any = "sometimes"
+    with pytest.raises(UsageError, match="`task` is 'sometimes'"):
+        Server("worker", version="1").tool(task=wrong)(lambda: None)

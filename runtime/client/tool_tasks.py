@@ -1,0 +1,325 @@
+"""Tools that a server runs as tasks: the client waits for a task as for a call, or takes up its result later.
+
+Theory of operation. A server of 2026-07-28 decides whether a call becomes a task. The client asks for its state with
+``tasks/get``, answers its requests with ``tasks/update``, and subscribes to its changes, so that it need not wait for
+the next poll. A server of 2025-11-25 runs a call as a task if the client asks for one. It answers ``tasks/result`` when
+the task has ended, and sends its requests and progress as messages of their own.
+
+Spec:
+    ext-tasks, specification/draft/tasks; 2025-11-25, basic/utilities/tasks.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import anyio
+import msgspec
+from msgspec import Raw, Struct, UnsetType
+
+from mcpgen.generated.extensions import tasks as bindings
+from mcpgen.runtime.client import input_required
+from mcpgen.runtime.client.outgoing_requests import check_call_options
+from mcpgen.runtime.client.task_handle import StartedTool, TaskHandle
+from mcpgen.runtime.client.task_state import DescribedTask, TaskCancelled, TaskWait
+from mcpgen.runtime.errors import RequestRefused, RequestTimedOut, UnsupportedByPeer
+from mcpgen.runtime.protocol.capabilities import has_capability
+from mcpgen.runtime.protocol.messages import ErrorResponse
+from mcpgen.runtime.protocol.newest import ErrorCode
+from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mcpgen.runtime.client.engine import ClientEngine
+    from mcpgen.runtime.client.outgoing_requests import CallOptions, OnProgress
+    from mcpgen.runtime.protocol.capabilities import ServerPeer
+
+__all__ = ["TaskWatcher", "ToolTasks", "finished_tool", "tool_tasks"]
+
+T = TypeVar("T")
+
+_CALL: Final = "tools/call"
+_TASKS_REVISION: Final = "2025-11-25"
+
+# While a subscription is open, the state is asked for this rarely: the server may drop a notification.
+_BACKSTOP_SECONDS: Final = 30.0
+
+
+class _Created(Struct):
+    task: DescribedTask
+
+
+class _TaskError(Struct):
+    code: int
+    message: str
+
+
+_decode_found: Final = msgspec.json.Decoder(DescribedTask).decode
+_decode_error: Final = msgspec.json.Decoder(_TaskError).decode
+_decode_created: Final = msgspec.json.Decoder(_Created).decode
+
+
+class TaskWatcher(bindings.ClientHandlers[Any]):
+    """Passes the notifications of tasks to those who wait for the tasks.
+
+    Attributes:
+        waits: The open waits, by the id of the task.
+    """
+
+    def __init__(self) -> None:
+        self.waits: dict[str, list[TaskWait]] = {}
+        self.tasks: ToolTasks | None = None
+
+    async def task_status(self, params: bindings.TaskStatusNotificationParams, context: object, /) -> None:
+        """Pass a notification to those who wait for its task."""
+        del context
+        for each in self.waits.get(params.task_id, ()):
+            each.notify(_decode_found(msgspec.json.encode(params)))
+
+    async def finish_result(self, result: Any, _context: object, /) -> Any:
+        """Wait for the task that a call with generated methods has become."""
+        if self.tasks is None or not isinstance(result, bindings.CreateTaskResult):
+            return result
+        return await self.tasks.wait_as_call(StartedTool("", result.task_id), None, None)
+
+
+class ToolTasks:
+    """The tasks of one client's server.
+
+    Args:
+        engine: The client at work.
+        watcher: Gets the notifications of the extension; None if the client has not declared the extension.
+    """
+
+    def __init__(self, engine: ClientEngine, watcher: TaskWatcher | None) -> None:
+        self._engine = engine
+        self._session = engine.session
+        self._watcher = watcher
+        self._support: dict[str, str] | None = None  # of each tool, of a server of 2025-11-25
+        if watcher is not None:
+            watcher.tasks = self
+
+    async def call(self, params: dict[str, Any], options: CallOptions) -> Any:
+        """Return the result of a tool, and wait for its task if it becomes one.
+
+        If the call takes too long or is cancelled, the task is cancelled.
+        """
+        on_progress, seconds, _ = check_call_options(options)
+        if self._engine.server.revision == _TASKS_REVISION and await self._support_of(params["name"]) != "required":
+            return await self._engine.call(_CALL, params, **options)
+        task = await self.start(params, options)
+        if task.result is not None:
+            return task.result
+        return await self.wait_as_call(task, on_progress, seconds)
+
+    async def start(self, params: dict[str, Any], options: CallOptions) -> StartedTool:
+        """Start a tool as a task, if the server runs it as one; otherwise return its result.
+
+        Spec:
+            2025-11-25, basic/utilities/tasks, "Tool-Level Negotiation".
+        """
+        engine, tool = self._engine, str(params["name"])
+        if engine.server.revision != _TASKS_REVISION:
+            found = await engine.call(_CALL, params, keeps_tasks=True, **options)
+            is_task = isinstance(found, bindings.CreateTaskResult)
+            return StartedTool(tool, found.task_id) if is_task else StartedTool(tool, result=found)
+        if await self._support_of(tool) == "forbidden":
+            return StartedTool(tool, result=await engine.call(_CALL, params, **options))
+        on_progress, _, meta = check_call_options(options)
+        token = None if on_progress is None else self._session.next_token()
+        more = {**(meta or {}), **({} if token is None else {"progressToken": token})}
+        value = {**params, "task": {}, **({"_meta": more} if more else {})}
+        created = self._decode(_decode_created, await self._ask(_CALL, value), _CALL).task
+        return StartedTool(tool, created.task_id, token)
+
+    async def start_handle(self, params: dict[str, Any], options: CallOptions) -> TaskHandle:
+        """Start a tool, and return its handle."""
+        return TaskHandle(self, await self.start(params, options))
+
+    def handle(self, task_id: str) -> TaskHandle:
+        """Return the handle of a task that was started before."""
+        return TaskHandle(self, StartedTool("", task_id))
+
+    async def get(self, task_id: str) -> DescribedTask:
+        """Return a task."""
+        return self._decode(_decode_found, await self._ask("tasks/get", {"taskId": task_id}), "tasks/get")
+
+    async def cancel(self, task_id: str) -> None:
+        """Cancel a task, unless it has ended.
+
+        Spec:
+            2025-11-25, basic/utilities/tasks, "Task Cancellation": one that has ended is refused with -32602.
+        """
+        try:
+            await self._ask("tasks/cancel", {"taskId": task_id})
+        except RequestRefused as refused:
+            if self._session.is_stateless or refused.code != ErrorCode.INVALID_PARAMS:
+                raise
+            await self.get(task_id)  # refused, too, if there is no such task
+
+    async def wait_as_call(self, task: StartedTool, on_progress: OnProgress | None, seconds: float | None) -> Any:
+        """Wait for a task with the time limits of a call, and cancel it if the wait ends before."""
+        limits = self._session.limits
+        try:
+            return await self.wait(task, on_progress, limits.call_seconds if seconds is None else seconds)
+        except (RequestRefused, TaskCancelled):
+            raise
+        except BaseException:
+            # The response is not awaited: this task may be cancelled, and the server may be slow.
+            self._session.forget(self._session.send("tasks/cancel", self._engine.json_params({"taskId": task.task_id})))
+            raise
+
+    async def wait(self, task: StartedTool, on_progress: OnProgress | None, seconds: float | None) -> Any:
+        """Wait for a task, and return the result of its tool.
+
+        Raises:
+            TaskCancelled: The task was cancelled.
+            RequestRefused: The task has failed with an error, or there is no such task.
+            RequestTimedOut: The time limit is over.
+        """
+        if self._session.is_stateless:
+            return await self._watch(task, on_progress, seconds)
+        try:
+            raw = await self._ask(
+                "tasks/result",
+                {"taskId": task.task_id},
+                on_progress=on_progress,
+                token=task.token,
+                seconds=float("inf") if seconds is None else seconds,
+            )
+        except RequestRefused:
+            found = await self.get(task.task_id)
+            if found.status == "cancelled":
+                raise TaskCancelled(task.task_id, found.state.message or "") from None
+            raise
+        return self._engine.read_tool_result(raw, task.tool)
+
+    async def _watch(self, task: StartedTool, on_progress: OnProgress | None, seconds: float | None) -> Any:
+        task_id = task.task_id
+        wait = TaskWait(seconds, self._session.limits.max_call_seconds, on_progress)
+        async with AsyncExitStack() as stack:
+            changes = await self._subscribe(task_id, wait, stack)
+            while True:
+                wait.event = anyio.Event()
+                found, wait.found = wait.found or await self.get(task_id), None
+                await wait.report(found)
+                if found.state.has_ended:
+                    return self._outcome(found, task.tool)
+                if found.status == "input_required" and await self._answer(task_id, found, wait):
+                    continue
+                is_told = changes is not None and not changes.is_closed
+                await wait.sleep(_BACKSTOP_SECONDS if is_told else found.poll_seconds)
+
+    async def _subscribe(self, task_id: str, wait: TaskWait, stack: AsyncExitStack) -> Any:
+        """Listen for the changes of a task until *stack* is closed; return None if the server does not report them."""
+        if self._watcher is None:
+            return None
+        try:
+            wanted = bindings.SubscriptionFilter(task_ids=[task_id])
+            changes = await stack.enter_async_context(self._engine.listen(SubscriptionFilter(), [wanted]))
+        except (RequestRefused, RequestTimedOut, UnsupportedByPeer):
+            return None
+        if task_id not in changes.accepted.get("taskIds", ()):
+            return None
+        waits = self._watcher.waits.setdefault(task_id, [])
+        waits.append(wait)
+        stack.callback(self._leave, task_id, wait)
+        return changes
+
+    def _leave(self, task_id: str, wait: TaskWait) -> None:
+        if self._watcher is not None:
+            waits = self._watcher.waits[task_id]
+            waits.remove(wait)
+            if not waits:
+                del self._watcher.waits[task_id]
+
+    async def _answer(self, task_id: str, found: DescribedTask, wait: TaskWait) -> bool:
+        """Answer the requests of a task that have not been answered yet; return whether there were any.
+
+        Spec:
+            ext-tasks, "Task Update Requests": as the equivalent standalone requests, and each once.
+        """
+        requests = {} if isinstance(found.input_requests, UnsetType) else found.input_requests
+        new = {key: each for key, each in requests.items() if key not in wait.answered}
+        if not new:
+            return False
+        wait.answered |= new.keys()
+        since = time.monotonic()
+        required = input_required.as_input_required(new)
+        if required is None:
+            raise input_required.invalid_result(self._session, "tasks/get", "`inputRequests` has no requests")
+        responses = await input_required.collect_input(self._session, _CALL, required, self._engine.connection.context)
+        wait.pause(since)
+        await self._ask("tasks/update", {"taskId": task_id, "inputResponses": responses})
+        return True
+
+    def _outcome(self, found: DescribedTask, tool: str) -> Any:
+        if found.status == "cancelled":
+            raise TaskCancelled(found.task_id, found.state.message or "")
+        if not isinstance(found.result, UnsetType):
+            return self._engine.read_tool_result(found.result, tool)
+        raw = Raw(b'{"code":-32603,"message":"the task failed"}') if isinstance(found.error, UnsetType) else found.error
+        error = self._decode(_decode_error, raw, "tasks/get")
+        raise RequestRefused(_CALL, self._engine.tool_error(ErrorResponse(None, error.code, error.message, raw)))
+
+    async def _ask(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        *,
+        on_progress: OnProgress | None = None,
+        token: int | None = None,
+        seconds: float | None = None,
+    ) -> Raw:
+        return await self._engine.ask_json(
+            method, params, on_progress=on_progress, token=token, timeout_seconds=seconds
+        )
+
+    async def _support_of(self, tool: str) -> str:
+        """Return ``execution.taskSupport`` of a tool of a server of 2025-11-25."""
+        if self._support is None:
+            support: dict[str, str] = {}
+            cursor: dict[str, Any] = {}
+            for _ in range(self._session.limits.max_pages):
+                page: dict[str, Any] = msgspec.json.decode(await self._ask("tools/list", cursor))
+                for each in page.get("tools", ()):
+                    support[each["name"]] = each.get("execution", {}).get("taskSupport", "forbidden")
+                if "nextCursor" not in page:
+                    break
+                cursor = {"cursor": page["nextCursor"]}
+            self._support = support
+        return self._support.get(tool, "forbidden")
+
+    def _decode(self, decode: Callable[[Raw], T], raw: Raw, method: str) -> T:
+        try:
+            return decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise input_required.invalid_result(self._session, method, str(error)[:500]) from None
+
+    def forget(self) -> None:
+        """Forget which tools run as tasks: the server has reported that its list of tools has changed."""
+        self._support = None
+
+
+def finished_tool(engine: ClientEngine, tool: str, result: Any) -> TaskHandle:
+    """Return the handle of a tool that the server has run as a plain call."""
+    return TaskHandle(ToolTasks(engine, None), StartedTool(tool, result=result))
+
+
+def tool_tasks(engine: ClientEngine, server: ServerPeer) -> ToolTasks | None:
+    """Return the tasks of a server; None if it runs no tool as a task, or the client cannot take tasks."""
+    watcher = next(
+        (
+            each.extension.handlers
+            for each in engine.session.features.extensions
+            if each.is_agreed(server) and isinstance(each.extension.handlers, TaskWatcher)
+        ),
+        None,
+    )
+    has_tasks = server.revision == _TASKS_REVISION and has_capability(
+        server.declared, ("tasks", "requests", "tools", "call")
+    )
+    return ToolTasks(engine, watcher) if watcher is not None or has_tasks else None

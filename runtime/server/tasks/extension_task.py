@@ -1,0 +1,144 @@
+"""A running task of the extension ``io.modelcontextprotocol/tasks``.
+
+Its client polls with ``tasks/get`` and answers with ``tasks/update``. The task sends no messages: progress becomes the
+status message, log entries are dropped, and the requests of the handler to the client are published in the record.
+
+Spec:
+    ext-tasks, specification/draft/tasks, "Task Polling", "Task Update Requests", "Task Status Notifications".
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+from msgspec import Raw, UnsetType
+
+from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestError
+from mcpgen.runtime.protocol.newest import ErrorCode
+from mcpgen.runtime.server.server_requests import read_result
+from mcpgen.runtime.server.tasks.running_task import RunningTask
+from mcpgen.runtime.server.tasks.task_store import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping
+
+    from mcpgen.runtime.protocol.reading_policy import ReadingPolicy
+    from mcpgen.runtime.server.exchange import Exchange
+    from mcpgen.runtime.server.tasks.running_task import Change
+
+__all__ = ["ExtensionTask"]
+
+
+class ExtensionTask(RunningTask):
+    """A running task of the extension.
+
+    Args:
+        task_id: Its id.
+        change: Changes the record.
+        closed: Called when the handler has ended.
+        exchange: The run of its handler.
+        may_leave: Returns whether another worker will run the handler again, if this one is stopped.
+        max_rounds: How often the handler can ask its client for input.
+        reading: How the results of clients are read.
+    """
+
+    marks_messages: ClassVar[bool] = False
+
+    def __init__(  # noqa: PLR0913 (those of a running task, and its handler's)
+        self,
+        task_id: str,
+        *,
+        change: Change,
+        closed: Callable[[], None],
+        exchange: Exchange,
+        may_leave: Callable[[], bool],
+        max_rounds: int,
+        reading: ReadingPolicy,
+    ) -> None:
+        super().__init__(task_id, change=change, changed=lambda _: None, closed=closed)
+        self._exchange = exchange
+        self._may_leave = may_leave
+        self._max_rounds = max_rounds
+        self._reading = reading
+
+    def related(self, meta: Mapping[str, object] | UnsetType = msgspec.UNSET) -> dict[str, object]:
+        """Return *meta* unchanged: only 2025-11-25 marks messages with their task."""
+        return {} if isinstance(meta, UnsetType) else dict(meta)
+
+    def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
+        """Make progress the status message."""
+        self.set_status_message(message or (f"{progress:g}" if total is None else f"{progress:g} of {total:g}"))
+
+    def ask(self, exchange: Exchange) -> None:
+        """Publish the requests of the handler.
+
+        Raises:
+            RequestError: The handler asks too often.
+        """
+        if len(exchange.server_requests) == 1:
+            exchange.round_count += 1
+            if exchange.round_count > self._max_rounds:
+                exchange.server_requests.clear()
+                reason = f"the handler asked for input too often; the limit is {self._max_rounds} (max_rounds)"
+                raise RequestError(ErrorCode.INTERNAL_ERROR, reason)
+        self._publish()
+
+    @contextmanager
+    def awaiting_input(self) -> Generator[None]:
+        """Publish at the end of the block which requests are still open; `ask` publishes new ones."""
+        try:
+            yield
+        finally:
+            if not self.has_ended:
+                self._publish()
+
+    def read(self, responses: Mapping[str, Raw]) -> dict[str, Any]:
+        """Return the results in those of the client's *responses* that the handler waits for.
+
+        Raises:
+            InvalidPayload: One is not valid.
+            AdaptationError: One cannot be read in the native revision.
+        """
+        waiting = self._exchange.server_requests
+        return {
+            key: read_result(self._reading, waiting[key], each) for key, each in responses.items() if key in waiting
+        }
+
+    def answer(self, results: Mapping[str, Any]) -> None:
+        """Pass results to the handler."""
+        for key, result in results.items():
+            request = self._exchange.server_requests.pop(key, None)
+            if request is not None:
+                request.set_result(result)
+
+    def receive(self, responses: Mapping[str, Raw]) -> None:
+        """Pass responses to the handler that the client sent to another process; an invalid one fails its request."""
+        for key in list(self._exchange.server_requests):
+            if key in responses:
+                try:
+                    self.answer(self.read({key: responses[key]}))
+                except (InvalidPayload, AdaptationError) as error:
+                    self._exchange.server_requests.pop(key).fail(error)
+
+    def finish(self, result: bytes) -> None:
+        """End the task with the JSON of the result of its request, also of a tool that failed."""
+        self._has_outcome = True
+        self._change("completed", outcome=Outcome(result))
+
+    def leave(self) -> bool:
+        """Give up the task without an outcome if another worker will run it again; return whether that is so."""
+        if self.has_ended or not self._may_leave():
+            return False
+        self.has_ended = True
+        return True
+
+    def _publish(self) -> None:
+        requests = {
+            key: {"method": each.codec.method}
+            | ({} if isinstance(each.params, UnsetType) else {"params": Raw(each.params)})
+            for key, each in self._exchange.server_requests.items()
+        }
+        published = msgspec.json.encode(requests) if requests else None
+        self._change("input_required" if requests else "working", input_requests=published)

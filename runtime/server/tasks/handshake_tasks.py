@@ -1,0 +1,150 @@
+"""The tasks of 2025-11-25: the results of ``tasks/get``, ``tasks/list``, ``tasks/result`` and ``tasks/cancel``.
+
+Spec:
+    2025-11-25, basic/utilities/tasks.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from mcpgen.generated.v2025_11_25 import models
+from mcpgen.generated.v2025_11_25.methods import REVISION, ErrorCode
+from mcpgen.runtime.errors import RequestError
+from mcpgen.runtime.server.tasks.lifecycle import NewTask, TaskLifecycle, answering
+from mcpgen.runtime.server.tasks.record_edit import timestamp
+from mcpgen.runtime.server.tasks.running_task import RunningTask, related
+from mcpgen.runtime.server.tasks.task_store import cursor_behind, position_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcpgen.runtime.server.tasks.task_store import Outcome, TaskRecord
+
+__all__ = ["Tasks"]
+
+_logger = logging.getLogger("mcpgen.tasks")
+
+
+class Tasks(TaskLifecycle):
+    """The tasks of one server, as clients of 2025-11-25 see them."""
+
+    def create(
+        self,
+        params: models.CallToolRequestParams,
+        run: Callable[[RunningTask], Callable[[], None]],
+        *,
+        principal: str,
+        owner: str = "",
+        changed: Callable[[models.TaskStatusNotificationParams], None],
+    ) -> models.CreateTaskResult:
+        """Accept a request as a task, and start it.
+
+        Args:
+            params: The params of the request.
+            run: Starts the handler; see `begin`.
+            principal: The owner of the task.
+            owner: The user or address that limits are shared among.
+            changed: Called with the params of ``notifications/tasks/status`` whenever the task has changed.
+
+        Raises:
+            RequestError: There is no room for another task.
+
+        Spec:
+            2025-11-25, basic/utilities/tasks, "Creating Tasks", "Task ID Requirements", "TTL and Resource Management".
+        """
+
+        def notify(record: TaskRecord) -> None:
+            changed(models.TaskStatusNotificationParams(**msgspec.structs.asdict(self._task(record))))
+
+        ttl_ms = UNSET if params.task is UNSET else params.task.ttl
+        task = NewTask(principal=principal, revision=REVISION, owner=owner, ttl_ms=ttl_ms)
+        record = self.begin(task, partial(RunningTask, changed=notify), run)
+        return models.CreateTaskResult(task=self._task(record), meta=related(record.task_id))
+
+    def get(self, task_id: str, *, principal: str) -> dict[str, object]:
+        """Return the result of ``tasks/get``.
+
+        Raises:
+            RequestError: The task does not exist, has expired, or belongs to another principal.
+        """
+        return self._members(self._own(task_id, principal))
+
+    def list(self, cursor: str | UnsetType = UNSET, *, principal: str) -> models.ListTasksResult:
+        """Return the result of ``tasks/list``: a page of the principal's tasks, oldest first.
+
+        Raises:
+            RequestError: The cursor is not one of ours.
+
+        Spec:
+            2025-11-25, basic/utilities/tasks, "Task Listing"; server/utilities/pagination.
+        """
+        with answering():
+            self.expire()
+        after = None if isinstance(cursor, UnsetType) else position_at(cursor)
+        if cursor is not UNSET and after is None:
+            raise RequestError(ErrorCode.INVALID_PARAMS, "The cursor is not valid")
+        size = self.limits.page_size
+        records = self.store.page(principal, after=after, limit=size + 1)
+        following = cursor_behind(records[size - 1].position) if len(records) > size else UNSET
+        tasks = [self._task(each) for each in records[:size] if each.revision == REVISION]
+        return models.ListTasksResult(tasks=tasks, next_cursor=following)
+
+    def result(self, task_id: str, *, principal: str, deliver: Callable[[Outcome], None]) -> Callable[[], object]:
+        """Answer a ``tasks/result``: at once if the task has ended, otherwise when it does.
+
+        Args:
+            task_id: The task.
+            principal: The principal of the request.
+            deliver: Called once with the answer, unless the request is dropped before.
+
+        Returns:
+            A function that drops the request; see `wait`.
+
+        Raises:
+            RequestError: The task does not exist for this principal, or too many requests wait for it.
+
+        Spec:
+            2025-11-25, basic/utilities/tasks, "Result Retrieval".
+        """
+        record = self._own(task_id, principal)
+        _logger.info("result of task %s requested by %r, %s", task_id[:8], principal, record.status)
+        return self.wait(record, deliver)
+
+    def cancel(self, task_id: str, *, principal: str) -> dict[str, object]:
+        """Cancel a task, and return the result of ``tasks/cancel``.
+
+        Raises:
+            RequestError: The task has ended, or does not exist for this principal.
+
+        Spec:
+            2025-11-25, basic/utilities/tasks, "Task Cancellation".
+        """
+        record = self._own(task_id, principal)
+        cancelled = self.cancel_record(record, "Cancelled by the requestor")
+        if cancelled is None:
+            raise RequestError(ErrorCode.INVALID_PARAMS, f"The task has ended already: it is {record.status}")
+        return self._members(cancelled)
+
+    def _own(self, task_id: str, principal: str) -> TaskRecord:
+        return self.own(task_id, principal=principal, revision=REVISION)
+
+    def _task(self, record: TaskRecord) -> models.Task:
+        return models.Task(
+            task_id=record.task_id,
+            status=record.status,
+            status_message=record.status_message or UNSET,
+            created_at=timestamp(record.created_ms),
+            last_updated_at=timestamp(record.updated_ms),
+            ttl=record.ttl_ms,
+            poll_interval=self.limits.poll_interval_ms,
+        )
+
+    def _members(self, record: TaskRecord) -> dict[str, object]:
+        members: dict[str, object] = msgspec.to_builtins(self._task(record))
+        return members

@@ -1,0 +1,270 @@
+"""The worker of one server: runs the functions of tasks that outlive their connection, and watches a shared store.
+
+Theory of operation. A client of 2026-07-28 creates a task with one request and fetches its result with another, so the
+function must not end with the connection. It runs in a task of the worker, which lives as long as the server runs.
+
+In a store that processes share, each worker counts a beat every third of `TaskLimits.lease_seconds`. If another
+worker's beats have not changed for that time, on this worker's own monotonic clock, that worker has died: its tasks are
+run again here if their functions allow it (``replay=True``), and have failed otherwise. While functions run here, the
+worker also looks for what other processes did to its tasks: responses of the client, cancellations.
+
+A worker that was only suspended finds at its next look that its tasks are another's, and stops their functions. Until
+then, the store refuses what they report.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import anyio
+import msgspec
+from msgspec import UNSET, Raw
+
+from mcpgen.runtime.errors import McpgenError
+from mcpgen.runtime.protocol.capabilities import client_peer
+from mcpgen.runtime.protocol.newest import ErrorCode
+from mcpgen.runtime.server.connection import Connection
+from mcpgen.runtime.server.exchange import Exchange
+from mcpgen.runtime.server.tasks.extension_task import ExtensionTask
+from mcpgen.runtime.server.tasks.running_task import error_outcome
+from mcpgen.runtime.server.tasks.task_store import StoreFailed
+from mcpgen.runtime.transports.spawner import open_spawner, start_alone
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcpgen.runtime.server.engine import Engine
+    from mcpgen.runtime.server.tasks.lifecycle import TaskLifecycle
+    from mcpgen.runtime.server.tasks.task_store import TaskRecord
+    from mcpgen.runtime.transports.spawner import Spawner, StartedFunction
+
+__all__ = ["TaskWorker", "stop_detached"]
+
+# How soon responses and cancellations that came to another process reach a function that runs here.
+_SYNC_SECONDS: Final = 0.5
+
+# Until a store that failed is tried again.
+_RETRY_SECONDS: Final = 1.0
+
+_LOST: Final = "The process that ran the task has ended"
+
+_LOG = logging.getLogger("mcpgen.tasks")
+
+_decode_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+class _NoWriter:
+    """The writer of a connection without a client."""
+
+    is_full = False
+
+    def write(self, message: bytes) -> None:
+        """Drop *message*."""
+
+    async def drain(self) -> None:
+        """Return at once."""
+
+
+class TaskWorker:
+    """The worker of one server.
+
+    Args:
+        engine: The server.
+        tasks: Its tasks.
+        monotonic: A clock that never jumps, in seconds.
+
+    Attributes:
+        is_closing: Whether the server stops.
+        on_tick: Called regularly while the server runs; it looks for changes that other processes made.
+    """
+
+    def __init__(self, engine: Engine, tasks: TaskLifecycle, *, monotonic: Callable[[], float]) -> None:
+        self.is_closing: bool = False
+        self.on_tick: Callable[[], float | None] | None = None
+        self._engine = engine
+        self._tasks = tasks
+        self._monotonic = monotonic
+        tasks.on_unsaved = self.wake
+        self._spawner: Spawner | None = None
+        self._handle: StartedFunction | None = None
+        self._waiting: list[tuple[Exchange, str, str]] = []
+        self._ready = anyio.Event()
+        self._wakeup = anyio.Event()
+        self._gone = anyio.Event()
+        self._seen: dict[str, tuple[int, float]] = {}
+        self._next_beat = -1.0
+
+    async def open(self) -> None:
+        """Start the worker, and return when it can run functions."""
+        self._ensure_started()
+        await self._ready.wait()
+
+    async def close(self) -> None:
+        """Cancel the functions, and return when they have ended."""
+        if self._handle is None:
+            return
+        self.is_closing = True
+        self._wakeup.set()
+        with anyio.CancelScope(shield=True):  # the functions must end before the server's lifespan does
+            await self._gone.wait()
+        self._handle = None
+
+    def start(self, exchange: Exchange, *, user: str, owner: str) -> None:
+        """Run the handler of *exchange*, which has no open request."""
+        self._ensure_started()
+        if self._spawner is None:
+            self._waiting.append((exchange, user, owner))
+            return
+        connection = Connection(self._engine, _NoWriter(), self._spawner)
+        connection.session.user, connection.session.owner = user, owner
+        connection.start(exchange)
+
+    def wake(self) -> None:
+        """Look at the tasks now: a new one may expire earlier than the others."""
+        self._wakeup.set()
+
+    def may_leave(self, exchange: Exchange) -> bool:
+        """Whether another worker will run *exchange* again, now that this one stops."""
+        return self.is_closing and self._tasks.store.is_shared and self._engine.handlers.may_replay(exchange)
+
+    def make_task(self, exchange: Exchange) -> Callable[..., ExtensionTask]:
+        """Return the function that makes the running task of *exchange*."""
+        return partial(
+            ExtensionTask,
+            exchange=exchange,
+            may_leave=partial(self.may_leave, exchange),
+            max_rounds=self._engine.limits.max_rounds,
+            reading=self._engine.reading,
+        )
+
+    def _ensure_started(self) -> None:
+        if self._handle is None:
+            self.is_closing = False
+            self._ready, self._wakeup, self._gone = anyio.Event(), anyio.Event(), anyio.Event()
+            self._handle = start_alone(self._run, self._end)
+
+    def _end(self) -> None:
+        self._spawner = None
+        self._ready.set()
+        self._gone.set()
+
+    async def _run(self) -> None:
+        async with open_spawner() as spawner:
+            self._spawner = spawner
+            self._ready.set()
+            waiting, self._waiting = self._waiting, []
+            for exchange, user, owner in waiting:
+                self.start(exchange, user=user, owner=owner)
+            while not self.is_closing:
+                seconds = self.tick()
+                self._wakeup = anyio.Event()
+                if not self.is_closing:
+                    with anyio.move_on_after(seconds):
+                        await self._wakeup.wait()
+        if self._tasks.store.is_shared:
+            try:
+                self._tasks.store.remove_worker(self._tasks.worker)
+            except StoreFailed as failure:  # the other workers find out that the beats have stopped
+                _LOG.warning("the end of this worker cannot be stored: %s", failure)
+
+    def tick(self) -> float | None:
+        """Do what is due; return in how many seconds to call this again, or None if nothing is to come."""
+        try:
+            self._tasks.save()
+            expiry = self._tasks.expire()
+            due = [] if expiry is None else [max(0.0, expiry - self._tasks.clock())]
+            if self._tasks.store.is_shared:
+                self._sync()
+                due.append(self._watch())
+                if self._tasks.running:
+                    due.append(_SYNC_SECONDS)
+            more = None if self.on_tick is None else self.on_tick()
+        except StoreFailed as failure:
+            _LOG.warning("the task store failed: %s", failure)
+            return _RETRY_SECONDS
+        return min([*due, *([] if more is None else [more])], default=None)
+
+    def _sync(self) -> None:
+        """Pass what other processes did to the tasks of this worker to their functions."""
+        tasks = self._tasks
+        if not tasks.running:
+            return
+        records = {each.task_id: each for each in tasks.store.unfinished(tasks.worker)}
+        for task_id, running in list(tasks.running.items()):
+            record = records.get(task_id)
+            if record is None:
+                if not running.has_ended and not tasks.is_unsaved(task_id):
+                    running.has_ended = True
+                    running.stop()
+            elif record.input_responses is not None and isinstance(running, ExtensionTask):
+                running.receive(_decode_members(record.input_responses))
+
+    def _watch(self) -> float:
+        """Count a beat, and take the tasks of workers that have died; return when to look again."""
+        tasks, now = self._tasks, self._monotonic()
+        if now < self._next_beat:
+            return self._next_beat - now
+        lease = tasks.limits.lease_seconds
+        self._next_beat = now + lease / 3
+        beats = tasks.store.beat(tasks.worker)
+        self._seen = {
+            worker: self._seen[worker] if self._seen.get(worker, (-1, 0.0))[0] == count else (count, now)
+            for worker, count in beats.items()
+        }
+        for worker, (count, since) in self._seen.items():
+            if worker != tasks.worker and (count == 0 or now - since >= lease):
+                self._take_over(worker)
+        return lease / 3
+
+    def _take_over(self, dead: str) -> None:
+        tasks = self._tasks
+        _LOG.warning("the worker %s of the task store has ended; its tasks are taken over", dead)
+        for record in tasks.store.unfinished(dead):
+            if len(tasks.running) >= tasks.limits.max_running:
+                return  # the rest are taken over when there is room
+
+            def claim(found: TaskRecord) -> TaskRecord | None:
+                return msgspec.structs.replace(found, worker=tasks.worker) if found.worker == dead else None
+
+            claimed = tasks.replace(record.task_id, claim)
+            if claimed is not None:
+                self._run_again(claimed)
+        tasks.store.remove_worker(dead)
+
+    def _run_again(self, record: TaskRecord) -> None:
+        """Run the function of a task again, or end the task if that is not possible."""
+        try:
+            exchange = self._exchange(record)
+        except McpgenError as failure:  # another version of the server: its tools or their arguments have changed
+            _LOG.warning("task %s cannot be run again: %s", record.task_id[:8], failure)
+            exchange = None
+        if exchange is None or record.call is None:
+            outcome = error_outcome(ErrorCode.INTERNAL_ERROR, _LOST)
+            self._tasks.change(record.task_id, "failed", message=_LOST, outcome=outcome)
+            return
+        running = exchange.task = self._tasks.attach(record, self.make_task(exchange))
+        running.attach(partial(stop_detached, exchange))
+        self.start(exchange, user=record.call.user, owner=record.owner)
+
+    def _exchange(self, record: TaskRecord) -> Exchange | None:
+        call, handlers = record.call, self._engine.handlers
+        if call is None or record.revision not in handlers.stateless_revisions:
+            return None
+        handler = handlers.method_handlers(record.revision).get("tools/call")
+        if handler is None:
+            return None
+        params = Raw(call.params)
+        info = UNSET if call.info is None else Raw(call.info)
+        exchange = Exchange(None, handler, handler.codec.params(params), params)
+        exchange.last_peer = client_peer(record.revision, Raw(call.capabilities), info)
+        if record.input_responses is not None:
+            exchange.earlier_responses = _decode_members(record.input_responses)
+        return exchange if handlers.may_replay(exchange) else None
+
+
+def stop_detached(exchange: Exchange) -> None:
+    """Stop the handler of *exchange*, which runs in a worker."""
+    if not exchange.has_ended:
+        exchange.abandon()

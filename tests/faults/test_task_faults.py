@@ -1,0 +1,360 @@
+"""What goes wrong with tasks: their process dies, their store fails, their clients never answer, clocks are set."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import sys
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from mcpgen import Client, Context, Process, RequestRefused, Server, SqliteTaskStore, TaskCancelled, TaskLimits, connect
+from mcpgen.generated.extensions import tasks
+from mcpgen.generated.v2026_07_28 import ElicitResult
+from mcpgen.runtime.server.tasks.task_requests import steady_clock
+from mcpgen.runtime.server.tasks.task_store import StoreFailed
+from tests.patience import PATIENCE_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+    from pathlib import Path
+
+pytestmark = [pytest.mark.anyio]
+
+NAME: dict[str, Any] = {"type": "object", "properties": {"name": {"type": "string"}}}
+# A worker is dead after this time without a beat.
+LEASE_SECONDS = 0.6
+
+WORKER = """
+import os, sys, anyio
+from mcpgen import Context, Server, SqliteTaskStore, TaskLimits
+
+server = Server("bakery", tasks=SqliteTaskStore(sys.argv[1]), task_limits=TaskLimits(lease_seconds=0.6))
+
+@server.tool(task=True)
+async def forever() -> str:
+    await anyio.sleep(3600)
+    return "never"
+
+@server.tool(task=True, replay=True)
+async def again(ctx: Context, name: str) -> str:
+    form = await ctx.elicit("Who?", {"type": "object", "properties": {"name": {"type": "string"}}})
+    if os.environ.get("STUCK"):
+        await anyio.sleep(3600)
+    return f"{name}: {form.action} {form.content}"
+
+@server.tool
+def process() -> int:
+    return os.getpid()
+
+server.run()
+"""
+
+
+def bakery(path: Path, **options: Any) -> Server[Any]:
+    """Return the server of `WORKER`, for this process."""
+    store = SqliteTaskStore(path)
+    server = Server("bakery", tasks=store, task_limits=TaskLimits(lease_seconds=LEASE_SECONDS, **options))
+
+    @server.tool(task=True)
+    async def forever() -> str:
+        await anyio.sleep(3600)
+        return "never"
+
+    @server.tool(task=True, replay=True)
+    async def again(ctx: Context, name: str) -> str:
+        form = await ctx.elicit("Who?", NAME)
+        return f"{name}: {form.action} {form.content}"
+
+    return server
+
+
+async def ask(client: Client, method: str, **params: Any) -> dict[str, Any]:
+    return await client.request_json(method, params)
+
+
+async def create(client: Client, tool: str, **arguments: Any) -> str:
+    return str((await ask(client, "tools/call", name=tool, arguments=arguments))["taskId"])
+
+
+async def when(client: Client, task: str, is_so: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    with anyio.fail_after(PATIENCE_SECONDS):
+        while True:
+            found = await ask(client, "tasks/get", taskId=task)
+            if is_so(found):
+                return found
+            await anyio.sleep(0.02)
+
+
+def declared(target: Any) -> Any:
+    return connect(
+        target, extensions=[tasks.EXTENSION], revisions=["2026-07-28"], elicit=lambda _params, _context: None
+    )
+
+
+@asynccontextmanager
+async def worker(folder: Path, *, is_stuck: bool) -> AsyncGenerator[tuple[Client, int]]:
+    """Run a server in a process of its own, and yield its client and the id of the process."""
+    program = folder / "worker.py"
+    program.write_text(WORKER, encoding="utf-8")
+    environment = {"STUCK": "1"} if is_stuck else {}
+    target = Process([sys.executable, str(program), str(folder / "tasks.db")], environment=environment)
+    async with declared(target) as client:
+        yield client, await client.call_tool("process", returns=int)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="kills the process with a signal of POSIX")
+async def test_a_task_whose_process_is_killed_fails_or_runs_again(tmp_path: Path) -> None:
+    async with worker(tmp_path, is_stuck=True) as (client, process):
+        lost = await create(client, "forever")
+        repeated = await create(client, "again", name="bread")
+        (key,) = (await when(client, repeated, lambda found: "inputRequests" in found))["inputRequests"]
+        answer = {"action": "accept", "content": {"name": "Luca"}}
+        await ask(client, "tasks/update", taskId=repeated, inputResponses={key: answer})
+        await when(client, repeated, lambda found: found["status"] == "working")
+        os.kill(process, signal.SIGKILL)
+
+    server = bakery(tmp_path / "tasks.db")
+    async with server.running(), declared(server) as client:
+        failed = await when(client, lost, lambda found: found["status"] == "failed")
+        done = await when(client, repeated, lambda found: found["status"] == "completed")
+
+    assert {"code": -32603, "message": "The process that ran the task has ended"} == failed["error"]
+    assert "bread: accept {'name': 'Luca'}" == done["result"]["content"][0]["text"]
+
+
+async def test_two_processes_share_a_task(tmp_path: Path) -> None:
+    one, other = bakery(tmp_path / "tasks.db"), bakery(tmp_path / "tasks.db")
+    async with one.running(), other.running(), declared(one) as runs, declared(other) as asks:
+        task, stopped = await create(runs, "again", name="bread"), await create(runs, "forever")
+        (key,) = (await when(asks, task, lambda found: "inputRequests" in found))["inputRequests"]
+        await ask(asks, "tasks/update", taskId=task, inputResponses={key: {"action": "decline"}})
+        await ask(asks, "tasks/cancel", taskId=stopped)
+        done = await when(asks, task, lambda found: found["status"] == "completed")
+        running = one._engine.tasks._tasks.running  # type: ignore[union-attr]  # of this process
+        with anyio.fail_after(PATIENCE_SECONDS):
+            while running:  # noqa: ASYNC110 (the worker looks for cancellations every half second)
+                await anyio.sleep(0.02)
+
+    assert "bread: decline None" == done["result"]["content"][0]["text"]
+
+
+async def test_a_subscriber_hears_of_a_task_that_another_process_runs(tmp_path: Path) -> None:
+    one, other = bakery(tmp_path / "tasks.db"), bakery(tmp_path / "tasks.db")
+    async with one.running(), other.running(), declared(one) as runs, connect(other, tasks=True) as waits:
+        task = await create(runs, "forever")
+        handle = waits.task(task)
+        async with anyio.create_task_group() as group:
+
+            async def cancel() -> None:
+                tool_tasks: Any = waits._engine.tool_tasks
+                while not tool_tasks._watcher.waits:  # noqa: ASYNC110 (the subscription is open then)
+                    await anyio.sleep(0.01)
+                await ask(runs, "tasks/cancel", taskId=task)
+
+            group.start_soon(cancel)
+            with anyio.fail_after(PATIENCE_SECONDS), pytest.raises(TaskCancelled):
+                await handle.result()
+
+
+async def test_a_server_that_stops_leaves_its_task_to_another(tmp_path: Path) -> None:
+    first = bakery(tmp_path / "tasks.db")
+    async with first.running(), declared(first) as client:
+        task, lost = await create(client, "again", name="bread"), await create(client, "forever")
+        await when(client, task, lambda found: "inputRequests" in found)
+
+    second = bakery(tmp_path / "tasks.db")
+    async with second.running(), declared(second) as client:
+        found = await when(client, task, lambda found: "inputRequests" in found)
+        ended = await when(client, lost, lambda found: found["status"] == "failed")
+        (key,) = found["inputRequests"]
+        await ask(client, "tasks/update", taskId=task, inputResponses={key: {"action": "decline"}})
+        done = await when(client, task, lambda found: found["status"] == "completed")
+
+    assert "bread: decline None" == done["result"]["content"][0]["text"]
+    assert -32603 == ended["error"]["code"]
+
+
+async def test_a_worker_that_was_only_suspended_gives_up_its_tasks(tmp_path: Path) -> None:
+    one, other = bakery(tmp_path / "tasks.db"), bakery(tmp_path / "tasks.db")
+    async with one.running(), declared(one) as client:
+        task = await create(client, "forever")
+        engine_tasks: Any = one._engine.tasks
+        worker, running = engine_tasks._worker, engine_tasks._tasks.running
+        worker._watch = lambda: 0.02  # it counts no beats
+        async with other.running(), declared(other) as asks:
+            failed = await when(asks, task, lambda found: found["status"] == "failed")
+            with anyio.fail_after(PATIENCE_SECONDS):
+                while running:  # noqa: ASYNC110 (the worker looks every half second)
+                    await anyio.sleep(0.02)
+            again = await ask(asks, "tasks/get", taskId=task)
+
+    assert failed == again
+
+
+async def test_a_locked_store_is_an_error_of_the_request_and_recovers(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.db"
+    server = Server("bakery", tasks=SqliteTaskStore(path, lock_seconds=0.01))
+    gate = anyio.Event()
+
+    @server.tool(task=True)
+    async def slow() -> str:
+        await gate.wait()
+        return "done"
+
+    async with server.running(), declared(server) as client:
+        task = await create(client, "slow")
+        blocker = sqlite3.connect(path, isolation_level=None)
+        blocker.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(RequestRefused, match="The task store does not answer; try again later") as refused:
+            await create(client, "slow")
+        gate.set()
+        await anyio.sleep(0.1)  # the function ends while its result cannot be stored
+        blocker.execute("ROLLBACK")
+        blocker.close()
+        done = await when(client, task, lambda found: found["status"] == "completed")
+
+    assert (-32603, "done") == (refused.value.code, done["result"]["content"][0]["text"])
+
+
+async def test_a_damaged_store_is_an_error_of_each_request(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.db"
+    path.write_bytes(b"this is not a database, but it is long enough to look like one" * 20)
+    server = bakery(path)
+    async with server.running(), declared(server) as client:
+        with pytest.raises(RequestRefused, match="The task store does not answer") as refused:
+            await create(client, "forever")
+        assert -32603 == refused.value.code
+        assert {"tools"} <= set(await ask(client, "tools/list"))
+
+
+async def test_a_full_store_refuses_new_tasks_and_a_result_that_does_not_fit(tmp_path: Path) -> None:
+    store = SqliteTaskStore(tmp_path / "tasks.db", max_tasks=2, max_outcome_bytes=5000)
+    server = Server("bakery", tasks=store)
+
+    @server.tool(task=True)
+    async def large(size: int) -> str:
+        return "x" * size
+
+    async with server.running(), declared(server) as client:
+        small, big = await create(client, "large", size=10), await create(client, "large", size=10_000)
+        with pytest.raises(RequestRefused, match="The task store is full: it has 2 tasks"):
+            await create(client, "large", size=1)
+        failed = await when(client, big, lambda found: found["status"] != "working")
+        done = await when(client, small, lambda found: found["status"] != "working")
+
+    assert ("failed", "completed") == (failed["status"], done["status"])
+    assert "too large for the task store" in failed["error"]["message"]
+
+
+def test_a_store_of_another_layout_is_refused(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "tasks.db") as database:
+        database.execute("PRAGMA user_version = 99")
+    database.close()
+
+    with pytest.raises(StoreFailed, match="written by another version of mcpgen"):
+        SqliteTaskStore(tmp_path / "tasks.db").get("any")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other permissions")
+def test_only_its_user_can_read_a_store(tmp_path: Path) -> None:
+    store = SqliteTaskStore(tmp_path / "tasks.db")
+    assert store.get("any") is None
+    store.close()
+
+    assert 0o600 == (tmp_path / "tasks.db").stat().st_mode & 0o777
+
+
+async def test_a_thousand_tasks_wait_for_input_within_the_limits() -> None:
+    server = Server("bakery", task_limits=TaskLimits(max_running_per_principal=1000))
+
+    @server.tool(task=True)
+    async def wait(ctx: Context) -> str:
+        return (await ctx.elicit("Who?", NAME)).action
+
+    async with server.running(), declared(server) as client:
+        created = [await create(client, "wait") for _ in range(1000)]
+        with pytest.raises(RequestRefused, match="Too many tasks are running"):
+            await create(client, "wait")
+        kept = server._engine.ledger.by_kind()["tasks"]
+        assert "hello" != await ask(client, "tools/list")  # the server still answers
+        for task in created:
+            await ask(client, "tasks/cancel", taskId=task)
+        again = await create(client, "wait")
+        await ask(client, "tasks/cancel", taskId=again)
+
+    assert 1000 * 600 < kept < 1000 * 2000
+    engine_tasks: Any = server._engine.tasks
+    assert {} == engine_tasks._tasks.running
+
+
+async def test_by_default_one_owner_cannot_run_more_than_its_share() -> None:
+    server = Server("bakery")
+
+    @server.tool(task=True)
+    async def forever() -> str:
+        await anyio.sleep(3600)
+        return "never"
+
+    async with declared(server) as client:
+        for _ in range(64):
+            await create(client, "forever")
+        with pytest.raises(RequestRefused, match="Too many tasks are running"):
+            await create(client, "forever")
+
+
+def test_a_clock_that_is_set_forward_or_back_expires_no_task() -> None:
+    wall, monotonic = [1000.0], [5.0]
+    clock = steady_clock(lambda: wall[0], lambda: monotonic[0])
+    assert 1000 == clock()
+
+    wall[0] += 86_400
+    assert 1000 == clock()
+    wall[0] -= 2 * 86_400
+    monotonic[0] += 7
+    assert 1007 == clock()
+
+
+async def test_a_question_without_an_answer_ends_with_its_task() -> None:
+    server = Server("bakery", task_limits=TaskLimits(default_ttl_ms=1000))
+    ended = anyio.Event()
+
+    @server.tool(task=True)
+    async def wait(ctx: Context) -> str:
+        try:
+            return (await ctx.elicit("Who?", NAME)).action
+        finally:
+            ended.set()
+
+    async with declared(server) as client:
+        task = await create(client, "wait")
+        with anyio.fail_after(PATIENCE_SECONDS):
+            await ended.wait()
+        with pytest.raises(RequestRefused, match="There is no such task"):
+            await ask(client, "tasks/get", taskId=task)
+
+
+async def test_the_functions_of_a_client_are_not_asked_twice_for_one_request() -> None:
+    asked: list[str] = []
+
+    async def elicit(params: Any, _context: Any) -> ElicitResult:
+        asked.append(params.message)
+        await anyio.sleep(0.05)
+        return ElicitResult(action="decline")
+
+    server = Server("bakery", task_limits=TaskLimits(poll_interval_ms=1))
+
+    @server.tool(task=True)
+    async def wait(ctx: Context) -> str:
+        first = await ctx.elicit("First?", NAME)
+        second = await ctx.elicit("Second?", NAME)
+        return f"{first.action} {second.action}"
+
+    async with connect(server, tasks=True, elicit=elicit) as client:
+        assert "decline decline" == (await client.call_tool("wait")).text
+    assert ["First?", "Second?"] == asked

@@ -1,0 +1,296 @@
+"""Tools that run as tasks, from the side of the client: it waits as for a call, or takes up the result later."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from mcpgen import (
+    ClientLimits,
+    Context,
+    RequestError,
+    RequestRefused,
+    RequestTimedOut,
+    Server,
+    TaskCancelled,
+    TaskLimits,
+    TaskState,
+    ToolError,
+    ToolFailed,
+    UnsupportedByPeer,
+    UsageError,
+    connect,
+)
+from mcpgen.generated.v2026_07_28 import ElicitResult
+from tests.patience import PATIENCE_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = [pytest.mark.anyio]
+
+BOTH = pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+NAME: dict[str, Any] = {"type": "object", "properties": {"name": {"type": "string"}}}
+
+
+class Bakery:
+    """A server whose tools run as tasks, and what it was asked."""
+
+    def __init__(self, **options: Any) -> None:
+        self.server: Server[Any] = Server("bakery", version="1", **options)
+        self.gate = anyio.Event()
+        self.stopped = anyio.Event()
+        for each in (self.bake, self.ask, self.burn, self.explode, self.slow):
+            self.server.tool(task="always")(each)
+        self.server.tool(task=True)(self.knead)
+        self.server.tool(self.greet)
+        self.was_task: list[bool] = []
+
+    async def bake(self, ctx: Context, loaves: int = 1) -> int:
+        await anyio.sleep(0.02)
+        await ctx.progress(1, 2, "Kneading")
+        await anyio.sleep(0.02)
+        return loaves
+
+    async def knead(self, ctx: Context) -> str:
+        exchange = ctx._exchange
+        self.was_task.append(exchange is not None and exchange.task is not None)
+        return "kneaded"
+
+    async def ask(self, ctx: Context) -> str:
+        answer = await ctx.elicit("Who?", NAME)
+        return f"{answer.action} {answer.content}"
+
+    async def burn(self) -> str:
+        raise ToolError("It is black")
+
+    async def explode(self) -> str:
+        raise RequestError(-32603, "The oven is gone")
+
+    async def slow(self) -> str:
+        try:
+            await self.gate.wait()
+        except BaseException:
+            self.stopped.set()
+            raise
+        return "done"
+
+    async def greet(self) -> str:
+        return "hello"
+
+
+def connected(bakery: Bakery, revision: str, **options: Any) -> Any:
+    return connect(bakery.server, revisions=[revision], tasks=True, **options)
+
+
+async def eventually(is_so: Callable[[], bool]) -> None:
+    with anyio.fail_after(PATIENCE_SECONDS):
+        while not is_so():  # noqa: ASYNC110 (another task makes it so, without an event)
+            await anyio.sleep(0.001)
+
+
+@BOTH
+@pytest.mark.spec("2025-11-25", "basic/utilities/tasks#tool-level-negotiation")
+@pytest.mark.spec("ext-tasks", "specification/draft/tasks#capability-negotiation")
+async def test_a_call_waits_for_its_task(revision: str) -> None:
+    async with connected(Bakery(), revision) as client:
+        assert 3 == await client.call_tool("bake", {"loaves": 3}, returns=int)
+        assert "hello" == (await client.call_tool("greet")).text
+
+
+@BOTH
+async def test_a_call_reports_the_progress_of_its_task(revision: str) -> None:
+    heard: list[str | None] = []
+    async with connected(Bakery(), revision) as client:
+        await client.call_tool("bake", on_progress=lambda _progress, _total, message: heard.append(message))
+
+    assert ["Kneading"] == heard
+
+
+@BOTH
+@pytest.mark.spec("ext-tasks", "specification/draft/tasks#task-update-requests")
+async def test_the_functions_of_the_client_answer_a_task(revision: str) -> None:
+    asked: list[str] = []
+
+    def elicit(params: Any, _context: Any) -> ElicitResult:
+        asked.append(params.message)
+        return ElicitResult(action="accept", content={"name": "Luca"})
+
+    async with connected(Bakery(), revision, elicit=elicit) as client:
+        result = await client.call_tool("ask")
+
+    assert ("accept {'name': 'Luca'}", ["Who?"]) == (result.text, asked)
+
+
+@BOTH
+async def test_a_tool_that_fails_in_its_task_fails_as_in_a_call(revision: str) -> None:
+    async with connected(Bakery(), revision) as client:
+        assert (True, "It is black") == ((result := await client.call_tool("burn")).is_error, result.text)
+        with pytest.raises(ToolFailed):
+            await client.call_tool("burn", returns=str)
+        with pytest.raises(RequestRefused, match="The oven is gone") as refused:
+            await client.call_tool("explode")
+
+    assert -32603 == refused.value.code
+
+
+@BOTH
+@pytest.mark.spec("2025-11-25", "basic/utilities/tasks#cancelling-tasks")
+@pytest.mark.spec("ext-tasks", "specification/draft/tasks#task-cancellation")
+async def test_a_call_that_takes_too_long_cancels_its_task(revision: str) -> None:
+    bakery = Bakery()
+    async with bakery.server.running(), connected(bakery, revision) as client:
+        with pytest.raises(RequestTimedOut):
+            await client.call_tool("slow", timeout_seconds=0.1)
+        with anyio.fail_after(PATIENCE_SECONDS):
+            await bakery.stopped.wait()
+
+
+@BOTH
+@pytest.mark.spec("2025-11-25", "basic/utilities/tasks#cancelling-tasks")
+async def test_a_call_that_is_cancelled_cancels_its_task(revision: str) -> None:
+    bakery = Bakery()
+    async with bakery.server.running(), connected(bakery, revision) as client:
+        with anyio.move_on_after(0.1):
+            await client.call_tool("slow")
+        with anyio.fail_after(PATIENCE_SECONDS):
+            await bakery.stopped.wait()
+
+
+@BOTH
+async def test_the_hard_limit_of_a_call_holds_for_its_task(revision: str) -> None:
+    limits = ClientLimits(call_seconds=0.1, max_call_seconds=0.2)
+    bakery = Bakery()
+    async with connected(bakery, revision, limits=limits) as client:
+        with pytest.raises(RequestTimedOut):
+            await client.call_tool("slow")
+
+
+@BOTH
+async def test_a_tool_is_started_and_its_result_waited_for_later(revision: str) -> None:
+    bakery = Bakery()
+    async with connected(bakery, revision) as client:
+        handle = await client.start_tool("slow")
+        assert TaskState("working") == await handle.state()
+
+        bakery.gate.set()
+        assert "done" == (await handle.result()).text
+        assert (await handle.state()).has_ended
+        assert "done" == await client.task(handle.task_id).result(returns=str)
+        await handle.cancel()
+
+
+@BOTH
+async def test_a_tool_that_may_be_a_task_is_one_only_where_it_is_started(revision: str) -> None:
+    bakery = Bakery()
+    async with connected(bakery, revision) as client:
+        handle = await client.start_tool("knead")
+        assert "kneaded" == (await handle.result()).text
+        await client.call_tool("knead")
+
+    assert [True, revision == "2026-07-28"] == bakery.was_task
+    assert handle.task_id
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25", "2026-07-28"])
+async def test_a_tool_without_tasks_has_finished_when_it_is_started(revision: str) -> None:
+    async with connected(Bakery(), revision) as client:
+        handle = await client.start_tool("greet")
+
+        assert ("", "hello", TaskState("completed")) == (
+            handle.task_id,
+            (await handle.result()).text,
+            await handle.state(),
+        )
+        await handle.cancel()
+
+
+@BOTH
+async def test_the_end_of_a_wait_does_not_end_the_task(revision: str) -> None:
+    bakery = Bakery()
+    async with connected(bakery, revision) as client:
+        handle = await client.start_tool("slow")
+        with pytest.raises(RequestTimedOut):
+            await handle.result(timeout_seconds=0.05)
+        with anyio.move_on_after(0.05):
+            await handle.result()
+        bakery.gate.set()
+
+        assert "done" == (await handle.result()).text
+
+
+@BOTH
+async def test_a_cancelled_task_has_no_result(revision: str) -> None:
+    bakery = Bakery()
+    async with connected(bakery, revision) as client:
+        handle = await client.start_tool("slow")
+        await handle.cancel()
+
+        assert "cancelled" == (await handle.state()).status
+        with pytest.raises(TaskCancelled, match="the task was cancelled: Cancelled by the"):
+            await handle.result()
+        await handle.cancel()
+
+
+@BOTH
+async def test_a_task_that_does_not_exist_is_refused(revision: str) -> None:
+    async with connected(Bakery(), revision) as client:
+        handle = client.task("unknown")
+        for wanted in (handle.state, handle.result, handle.cancel):
+            with pytest.raises(RequestRefused, match="There is no such task"):
+                await wanted()
+
+
+async def test_another_client_takes_up_a_task() -> None:
+    bakery = Bakery()
+    async with bakery.server.running():
+        async with connected(bakery, "2026-07-28") as client:
+            task_id = (await client.start_tool("slow")).task_id
+        bakery.gate.set()
+        async with connected(bakery, "2026-07-28") as client:
+            assert "done" == await client.task(task_id).result(returns=str)
+
+
+async def test_a_client_that_takes_no_tasks_gets_plain_results() -> None:
+    bakery = Bakery()
+    async with connect(bakery.server, revisions=["2026-07-28"]) as client:
+        assert "kneaded" == (await client.call_tool("knead")).text
+        assert "kneaded" == (await (await client.start_tool("knead")).result()).text
+        with pytest.raises(RequestRefused) as refused:
+            await client.call_tool("bake")
+        with pytest.raises(UnsupportedByPeer, match="tasks=True"):
+            client.task("unknown")
+
+    assert ([False, False], -32021) == (bakery.was_task, refused.value.code)
+
+
+async def test_without_notifications_the_client_polls() -> None:
+    bakery = Bakery(task_limits=TaskLimits(poll_interval_ms=50))
+    handlers = bakery.server._engine.handlers.extensions[0].extension.handlers
+    handlers.accept_subscription = lambda wanted, _context: type(wanted)(task_ids=[])
+    async with connected(bakery, "2026-07-28") as client:
+        assert 1 == await client.call_tool("bake", returns=int)
+
+
+@pytest.mark.spec("2025-11-25", "basic/utilities/tasks#tool-level-negotiation")
+async def test_changed_tools_are_looked_up_again() -> None:
+    bakery = Bakery()
+    async with connected(bakery, "2025-11-25") as client:
+        assert "hello" == (await client.call_tool("greet")).text
+        bakery.server.remove_tool("greet")
+        bakery.server.tool(name="greet", task="always")(bakery.knead)
+        await bakery.server.tools_changed()
+        tasks = client._engine.tool_tasks
+        assert tasks is not None
+        await eventually(lambda: tasks._support is None)
+
+        assert "kneaded" == (await client.call_tool("greet")).text
+        assert [True] == bakery.was_task
+
+
+def test_an_option_that_is_no_flag_is_refused() -> None:
+    wrong: Any = "yes"
+    with pytest.raises(UsageError, match="`tasks` must be True or False"):
+        connect(Server("plain"), tasks=wrong)
