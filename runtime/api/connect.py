@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, cast, overload
 
 import msgspec
 from msgspec import UNSET
 
-from mcpgen import __version__
 from mcpgen.generated import registry
 from mcpgen.runtime.api.client import Client
+from mcpgen.runtime.api.connect_options import DEFAULTS, Options, refuse_unknown
 from mcpgen.runtime.api.server_runner import PYTHON_VARIABLES, serve_command
 from mcpgen.runtime.client.base_client import BaseClient, ClientContext
 from mcpgen.runtime.client.client_features import ClientFeatures, merge_capabilities
 from mcpgen.runtime.client.connection_task import ConnectionTask
-from mcpgen.runtime.client.engine import ClientEngine, Undeclared
+from mcpgen.runtime.client.engine import ClientEngine
 from mcpgen.runtime.client.era_cache import EraCache
 from mcpgen.runtime.client.era_store import EraStore, cache_folder
 from mcpgen.runtime.client.extensions import client_extensions
@@ -38,13 +37,14 @@ from mcpgen.runtime.transports.process_transport import Process
 
 if TYPE_CHECKING:
     from collections.abc import Generator
-    from types import ModuleType, TracebackType
+    from types import TracebackType
 
     from mcpgen.runtime.api.hosts.client_group import ClientGroup
     from mcpgen.runtime.client.connection import ClientConnection
+    from mcpgen.runtime.client.declared_methods import Undeclared
     from mcpgen.runtime.protocol.extensions import Extension
 
-__all__ = ["Connection", "Options", "Target", "as_transport", "connect"]
+__all__ = ["Connection", "Target", "as_transport", "connect"]
 
 C_co = TypeVar("C_co", bound="BaseClient | ClientGroup", covariant=True)
 
@@ -55,74 +55,6 @@ Transports are `Http` and `Process`, for example.
 """
 
 _ERAS = EraCache()
-
-# Options that users look for in `connect`, and where they are.
-_OF_PROCESS = "it is an option of Process: connect(Process(command, environment=…, directory=…))"
-_OF_LIMITS = "it is one of ClientLimits: connect(…, limits=ClientLimits(call_seconds=…))"
-_OF_HTTP = "it is an option of Http: connect(Http(url, headers=…, auth=…))"
-_ELSEWHERE = {
-    **dict.fromkeys(("headers", "auth", "client", "http_client"), _OF_HTTP),
-    **dict.fromkeys(("env", "environment", "cwd", "directory", "on_stderr", "inherit_environment"), _OF_PROCESS),
-    **dict.fromkeys(("timeout", "timeout_seconds", "call_seconds", "connect_seconds"), _OF_LIMITS),
-}
-
-
-class Options(HandlerFunctions, total=False):
-    """The options of `connect`. Its base class `HandlerFunctions` has the options that are functions."""
-
-    name: str
-    """The name of this client; ``mcpgen`` by default."""
-    version: str
-    """The version of this client."""
-    title: str | None
-    """The name of this client for people."""
-    revisions: Iterable[str] | None
-    """The revisions to offer; all by default."""
-    handlers: object
-    """An instance of a subclass of the native revision's ``ClientHandlers``, instead of functions."""
-    capabilities: Mapping[str, object] | None
-    """More capabilities to declare, in the form of the native revision, such as ``{"sampling": {"tools": {}}}``.
-
-    The client itself declares the capabilities that follow from the functions that you pass, such as ``sampling``.
-    """
-    extensions: Iterable[ModuleType | str | Extension]
-    """The extensions to declare: the packages that `mcpgen build --extension` wrote, identifiers, or `Extension`."""
-    tasks: bool
-    """Whether servers of 2026-07-28 may run tools as tasks. The client then declares the extension for tasks.
-
-    `Client.call_tool` waits for a task as for a call. The default is ``False``.
-    """
-    structured: Policy
-    """Whether to check structured content against the tool's output schema: ``off``, ``warn`` or ``strict``.
-
-    The default is ``off``. If the content does not match, ``warn`` logs it, and ``strict`` raises
-    `InvalidStructuredContent`.
-    """
-    cache: bool | str | os.PathLike[str]
-    """Whether to remember on disk, for a week, that the server needs `initialize`, or that it does not.
-
-    ``True`` stores this in the user's cache folder. A path stores it in the folder at that path. By default, the client
-    stores nothing on disk, and only this process remembers it.
-    """
-    strict: bool
-    """Whether to refuse what the revision does not allow, also where other SDKs read it; False by default."""
-    undeclared: Undeclared | None
-    """Whether to ``ask`` for what the server has not declared, or to ``refuse`` the call. By default, the client asks,
-    except a server of 2025-06-18 or 2025-11-25, which forbid it, and except if it is strict."""
-    limits: ClientLimits | None
-    """The limits and timeouts of this client."""
-
-
-# The options whose default is not None.
-_DEFAULTS: Final[Options] = {
-    "name": "mcpgen",
-    "version": __version__,
-    "structured": "off",
-    "strict": False,
-    "cache": False,
-    "extensions": (),
-    "tasks": False,
-}
 
 _HOW_TO_OPEN = "write `async with connect(…) as client`, or `client = await connect(…)`"
 
@@ -214,16 +146,16 @@ def connect(
             revision, you get a `BaseClient`. Pass it to the generated ``ClientMethods`` of that revision:
             ``ClientMethods(client).call_tool(...)``.
         **options: ``name``, ``revisions``, ``limits``, functions such as ``elicit``, and others.
-            `mcpgen.runtime.api.connect.Options` describes them.
+            `mcpgen.runtime.api.connect_options.Options` describes them.
 
     Raises:
         UsageError: An argument is wrong, or two arguments contradict each other.
         UnknownRevision: There is no such revision.
     """
-    _refuse_unknown(options)
+    refuse_unknown(options)
     if isinstance(target, Mapping):
         return _connect_group(target, native_revision, options)
-    given: dict[str, Any] = {**_DEFAULTS, **options}
+    given: dict[str, Any] = {**DEFAULTS, **options}
     limits = _limits(given.get("limits"))
     offered = selected_revisions(given.get("revisions"))
     label = NEWEST if native_revision is None else registry.revision(native_revision).label
@@ -280,20 +212,11 @@ def _signature() -> inspect.Signature:
     for name, annotation in Options.__annotations__.items():
         shown = getattr(annotation, "__forward_arg__", annotation)
         kind = inspect.Parameter.KEYWORD_ONLY
-        named.append(inspect.Parameter(name, kind, default=_DEFAULTS.get(name), annotation=shown))
+        named.append(inspect.Parameter(name, kind, default=DEFAULTS.get(name), annotation=shown))
     return signature.replace(parameters=named)
 
 
 connect.__dict__["__signature__"] = _signature()
-
-
-def _refuse_unknown(options: Mapping[str, object]) -> None:
-    known = Options.__annotations__
-    for each in options:
-        if each not in known:
-            meant = difflib.get_close_matches(each, known, 1)
-            hint = f"did you mean `{meant[0]}`?" if meant else f"the options are {', '.join(known)}"
-            raise UsageError(f"connect() has no option `{each}`; {_ELSEWHERE.get(each, hint)}")
 
 
 def _reading_options(options: Mapping[str, Any]) -> tuple[bool, Undeclared | None]:

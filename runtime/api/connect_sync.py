@@ -11,7 +11,8 @@ from mcpgen.runtime.api.connect import connect
 from mcpgen.runtime.api.sync_client import SyncClient
 
 if TYPE_CHECKING:
-    from mcpgen.runtime.api.connect import Connection, Options, Target
+    from mcpgen.runtime.api.connect import Connection, Target
+    from mcpgen.runtime.api.connect_options import Options
     from mcpgen.runtime.api.hosts.sync_group import SyncClientGroup
 
 __all__ = ["connect_sync"]

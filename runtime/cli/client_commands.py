@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mcpgen.runtime.api.client import Client
-    from mcpgen.runtime.api.connect import Options
+    from mcpgen.runtime.api.connect_options import Options
     from mcpgen.runtime.protocol.log_levels import Level
 
 __all__ = ["call", "inspect", "prompt", "read"]

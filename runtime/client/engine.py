@@ -5,23 +5,23 @@
 
 from __future__ import annotations
 
-import logging
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from mcpgen.generated import registry
 from mcpgen.runtime.client.changes import SUBSCRIBE, Changes
+from mcpgen.runtime.client.declared_methods import DeclaredMethods, Undeclared, unsupported
 from mcpgen.runtime.client.extensions import find_extension
 from mcpgen.runtime.client.fast_path import TOOLS_CALL, FastCall
 from mcpgen.runtime.client.outgoing_requests import CallOptions, OutgoingRequest, RequestSender, check_call_options
 from mcpgen.runtime.client.pending_request import error_as_received, fresh_error
 from mcpgen.runtime.client.result_reader import ResultReader
 from mcpgen.runtime.client.translated_methods import TranslatedMethods
-from mcpgen.runtime.errors import AdaptationError, UnknownMethod, UnsupportedByPeer, UsageError
-from mcpgen.runtime.protocol.capabilities import has_capability, may_ask_undeclared, offers, required_capability
+from mcpgen.runtime.errors import AdaptationError, UnknownMethod, UsageError
+from mcpgen.runtime.protocol.capabilities import has_capability
 from mcpgen.runtime.protocol.codec import OutgoingRequestCodec, codec
 from mcpgen.runtime.protocol.newest import NEWEST, MetaKey
 from mcpgen.runtime.protocol.spans import Operation, client_span, has_opentelemetry
@@ -41,12 +41,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.spans import Outcome
     from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter
 
-__all__ = ["ClientEngine", "Undeclared"]
-
-Undeclared: TypeAlias = Literal["ask", "refuse"]
-"""What a client does about a request for which the server has not declared the capability."""
-
-_LOG: Final = logging.getLogger("mcpgen.session")
+__all__ = ["ClientEngine"]
 
 _TASKS: Final = "io.modelcontextprotocol/tasks"
 _ROOTS_CHANGED: Final = "notifications/roots/list_changed"
@@ -90,12 +85,11 @@ class ClientEngine:
             raise UsageError("do not create a client yourself; write: async with connect(…) as client")
         self.server: ServerPeer = server
         self.native_revision: str = native_revision
+        self._declared = DeclaredMethods(server, undeclared)
         self.translated: TranslatedMethods = TranslatedMethods(
-            self.session, request_json=self.request_json, require=self._require, subscribe=self._subscribe
+            self.session, request_json=self.request_json, require=self._declared.require, subscribe=self._subscribe
         )
         self._validator = validator
-        self._undeclared = undeclared
-        self._asked: set[str] = set()
         self._sender = RequestSender(connection)
         self._reader = ResultReader(native_revision, server.revision, self.session.reading)
         self._codec = codec(native_revision, server.revision, "client")
@@ -165,7 +159,7 @@ class ClientEngine:
                 found = await self._sender.send(request)
                 return await self._read(ask, value, found, keeps_tasks) if type(found) is Raw else found
         if "task" in value:
-            self._require_task(method)
+            self._declared.require_task(method)
         token = None if on_progress is None else self.session.next_token()
         whole_meta = {**value.get("_meta", {}), **(meta or {}), **self.native_meta}
         if token is not None:
@@ -336,7 +330,7 @@ class ClientEngine:
         except AdaptationError as error:
             if error.service == "roots":  # a server of this revision requests the roots each time that it needs them
                 return
-            raise self._unsupported(name, error.reason) from error
+            raise unsupported(self.server, name, error.reason) from error
         await self._send_notification(name, encoded)
 
     async def notify_roots_changed(self) -> None:
@@ -398,32 +392,12 @@ class ClientEngine:
             ask = self._codec.outgoing_request(method)
         except (AdaptationError, UnknownMethod) as error:
             reason = error.reason if isinstance(error, AdaptationError) else str(error)
-            raise self._unsupported(method, reason) from error
-        self._require(method)
+            raise unsupported(self.server, method, reason) from error
+        self._declared.require(method)
         self._request_codecs[method] = ask
         if method == TOOLS_CALL and self.native_revision == NEWEST and not self._validator.is_on:
             self._fast_call = FastCall(ask, self.server.revision, self.native_meta, self._peer_meta)
         return ask
-
-    def _require(self, method: str) -> None:
-        """Check that the server has declared what *method* needs, or that it is asked all the same."""
-        revision = self.server.revision
-        if offers(self.server.declared, revision, method):
-            return
-        reason = f"the server has not declared the capability {required_capability(revision, method)}"
-        may_ask = may_ask_undeclared(revision, method) if self._undeclared is None else self._undeclared == "ask"
-        if not may_ask:
-            raise self._unsupported(method, f'{reason}; to ask all the same, pass undeclared="ask" to connect()')
-        if method not in self._asked:
-            self._asked.add(method)
-            _LOG.warning("%s, but %s is sent all the same", reason, method)
-
-    def _require_task(self, method: str) -> None:
-        if not has_capability(self.server.declared, ("tasks", "requests", *method.split("/"))):
-            raise self._unsupported(method, f"the server has not declared that it can run {method} as a task")
-
-    def _unsupported(self, what: str, reason: str) -> UnsupportedByPeer:
-        return UnsupportedByPeer(revision=self.server.revision, what=what, reason=reason)
 
     def _check_roots_function(self) -> None:
         declared = self.session.features.capabilities(self.server.revision)

@@ -14,9 +14,10 @@ from mcpgen.runtime.protocol.negotiation import read_meta
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.protocol.spans import Operation, has_opentelemetry, server_span
 from mcpgen.runtime.server import dispatcher, error_mapping, input_required
-from mcpgen.runtime.server.context import Context, collect_input
+from mcpgen.runtime.server.context import Context
 from mcpgen.runtime.server.exchange import SessionOutput
 from mcpgen.runtime.server.ledger import change_bytes, request_bytes
+from mcpgen.runtime.server.request_results import collect_input
 from mcpgen.runtime.server.server_session import ServerSession
 from mcpgen.runtime.server.subscriptions import end_stream, notify_change, notify_extension, wants_change
 from mcpgen.runtime.transports.spawner import is_cancellation

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
-import anyio
-import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
-from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.protocol.negotiation import read_meta_object
-from mcpgen.runtime.protocol.newest import NEWEST, ErrorCode, models
+from mcpgen.runtime.protocol.newest import NEWEST, models
 from mcpgen.runtime.server import notifications
 from mcpgen.runtime.server.elicitation_forms import Elicited, form_schema, form_value
 from mcpgen.runtime.server.engine import ChangeNotifier
 from mcpgen.runtime.server.functions.signatures import BaseContext
+from mcpgen.runtime.server.request_results import wait_result
 from mcpgen.runtime.server.server_requests import send_request
 from mcpgen.runtime.server.sync_context import SyncContext, awaited
 
@@ -27,10 +24,10 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.log_levels import Level
     from mcpgen.runtime.protocol.messages import RequestId
     from mcpgen.runtime.server.engine import Engine
-    from mcpgen.runtime.server.exchange import Exchange, ServerRequest
+    from mcpgen.runtime.server.exchange import Exchange
     from mcpgen.runtime.server.server_session import ServerSession
 
-__all__ = ["Context", "collect_input"]
+__all__ = ["Context"]
 
 T = TypeVar("T")
 if TYPE_CHECKING:
@@ -367,49 +364,4 @@ class Context(BaseContext, ChangeNotifier, Generic[StateT_co]):
         session, exchange = self._session, self._exchange
         task = None if exchange is None else exchange.task
         with nullcontext() if task is None else task.awaiting_input():
-            return await _result(session, exchange, send_request(session, exchange, method, params, terms=terms))
-
-
-async def _result(session: ServerSession, exchange: Exchange | None, request: ServerRequest) -> Any:
-    """Wait for the result of a request to the client; withdraw it if the wait ends before."""
-    if not request.is_done:
-        done = anyio.Event()
-        request.on_done = done.set
-        # A parked exchange expires by itself; until then, a stateless client may retry.
-        peer = session.peer if exchange is None else exchange.peer
-        is_stateless = peer is not None and peer.era == "stateless"
-        try:
-            with anyio.move_on_after(math.inf if is_stateless else session.limits.answer_seconds):
-                await done.wait()
-        finally:
-            if not request.is_done:
-                session.withdraw(request, exchange)
-        if not request.is_done:
-            raise RequestError(
-                ErrorCode.INTERNAL_ERROR, f"the client did not answer within {session.limits.answer_seconds:g} seconds"
-            )
-    return request.result()
-
-
-async def collect_input(session: ServerSession, exchange: Exchange, result: Any) -> Any:
-    """Send the requests of an ``InputRequiredResult`` by themselves, and return the params of a retry with the answers.
-
-    A client of a handshake gets them as messages, and a client of a task in ``tasks/get``.
-
-    Raises:
-        UnsupportedByPeer: The client cannot answer all of them.
-        RequestError: It refuses.
-    """
-    wanted: Mapping[str, Any] = {} if isinstance(result.input_requests, UnsetType) else result.input_requests
-    native_revision = session.handlers.native_revision
-    requests: dict[str, ServerRequest] = {}
-    try:
-        with nullcontext() if exchange.task is None else exchange.task.awaiting_input():
-            for key, each in wanted.items():
-                params = getattr(each, "params", UNSET)
-                requests[key] = send_request(session, exchange, each.method, params, terms=native_revision)
-            responses = {key: await _result(session, exchange, request) for key, request in requests.items()}
-    finally:
-        for request in requests.values():
-            session.withdraw(request, exchange)
-    return msgspec.structs.replace(exchange.params, input_responses=responses, request_state=result.request_state)
+            return await wait_result(session, exchange, send_request(session, exchange, method, params, terms=terms))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 import time
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -21,52 +21,16 @@ from mcpgen.runtime.server.request_state import RequestStateSealer
 from mcpgen.runtime.transports.event_loops import running_loop
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Sequence
 
     from mcpgen.runtime.limits import Limits
     from mcpgen.runtime.protocol.extension_codec import ExtensionNotification
-    from mcpgen.runtime.server.exchange import Exchange, OpenRequest, SessionOutput
+    from mcpgen.runtime.server.exchange import SessionOutput
     from mcpgen.runtime.server.handler_table import HandlerTable
+    from mcpgen.runtime.server.interfaces import EngineTasks
     from mcpgen.runtime.transports.event_loops import EventLoop
 
-__all__ = ["ChangeNotifier", "Engine", "EngineTasks"]
-
-
-class EngineTasks(Protocol):
-    """The tasks of a server: `mcpgen.runtime.server.tasks.task_requests`."""
-
-    @property
-    def methods(self) -> Mapping[str, Callable[[Any, OpenRequest, Any], None]]:
-        """What answers each method of tasks: called with session, request and params."""
-        ...
-
-    async def open(self, engine: Engine, /) -> None:
-        """Start what runs the tasks of *engine*."""
-        ...
-
-    async def close(self) -> None:
-        """Stop the functions of tasks."""
-        ...
-
-    def becomes_task(self, exchange: Exchange, /) -> bool:
-        """Whether a request is to be run as a task."""
-        ...
-
-    def defer(self, session: Any, exchange: Exchange, /) -> bool:
-        """Make a task of a call whose function runs already; return whether the call is a task."""
-        ...
-
-    def create(self, session: Any, exchange: Exchange, request: OpenRequest) -> None:
-        """Run a request as a task, and answer it with the task."""
-        ...
-
-    def seconds_to_expiry(self) -> float | None:
-        """Drop the expired tasks; return in how many seconds the next one expires."""
-        ...
-
-    def forget(self, principal: str) -> None:
-        """Drop the tasks of a session that has ended."""
-        ...
+__all__ = ["ChangeNotifier", "Engine"]
 
 
 class ChangeNotifier:

@@ -31,12 +31,11 @@ from mcpgen.runtime.server.middleware import around, for_method
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import ModuleType
-    from typing import Protocol
 
     from mcpgen.runtime.protocol.capabilities import Peer
-    from mcpgen.runtime.protocol.codec import IncomingRequestCodec
     from mcpgen.runtime.server.exchange import Exchange
     from mcpgen.runtime.server.extensions import ServerExtension
+    from mcpgen.runtime.server.interfaces import TaskDeclarations
     from mcpgen.runtime.server.middleware import RegisteredMiddleware
 
 __all__ = ["HandlerTable", "NotificationHandler"]
@@ -67,23 +66,6 @@ class NotificationHandler(Struct, frozen=True, eq=False):
 
     codec: IncomingNotificationCodec
     call: Call
-
-
-if TYPE_CHECKING:
-
-    class TaskDeclarations(Protocol):
-        """What the tasks of a server declare: `mcpgen.runtime.server.tasks.task_requests`."""
-
-        extension: Any
-
-        @property
-        def capabilities(self) -> Mapping[str, object]:
-            """What the server declares to clients of 2025-11-25."""
-            ...
-
-        def list_support(self, codec: IncomingRequestCodec, /) -> IncomingRequestCodec:
-            """Return *codec* of the list of tools, which says of each tool whether it can be a task."""
-            ...
 
 
 # The one revision whose own capabilities and lists speak of tasks.

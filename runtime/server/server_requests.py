@@ -47,7 +47,13 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.server_session import ServerSession
     from mcpgen.runtime.server.tasks.running_task import RunningTask
 
-__all__ = ["flush_soon", "read_result", "receive_result", "require_capability", "send_request"]
+__all__ = [
+    "flush_soon",
+    "read_result",
+    "receive_result",
+    "require_capability",
+    "send_request",
+]
 
 # Of a key in inputRequests: 48 bits of a digest distinguish the requests of one handler.
 _DIGEST_LETTERS = 12

@@ -241,6 +241,7 @@ SHELLS = {
     "server/functions/function_registry.py",
     "server/connection.py",
     "server/context.py",
+    "server/request_results.py",
     "server/engine.py",
     "server/functions/worker_threads.py",
     "server/tasks/sqlite_task_store.py",

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from mcpgen.runtime.api.client import Client
-    from mcpgen.runtime.api.connect import Options, Target
+    from mcpgen.runtime.api.connect import Target
+    from mcpgen.runtime.api.connect_options import Options
     from mcpgen.runtime.api.sync_client import SyncClient
 
 __all__ = ["REVISIONS", "RecordedConnection", "connect_as"]

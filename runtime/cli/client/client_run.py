@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from mcpgen.runtime.api.client import Client
-    from mcpgen.runtime.api.connect import Options
+    from mcpgen.runtime.api.connect_options import Options
     from mcpgen.runtime.cli.client.terminal import Screen
     from mcpgen.runtime.cli.target import Target
 

@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 from mcpgen import BaseClient, Client, Http, Process, Server, UsageError, connect
-from mcpgen.runtime.api.connect import Options
+from mcpgen.runtime.api.connect_options import Options
 from mcpgen.runtime.transports.memory import Memory
 
 pytestmark = pytest.mark.anyio

@@ -1,0 +1,104 @@
+"""The options of `connect`."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Final
+
+from mcpgen import __version__
+from mcpgen.runtime.client.handler_functions import HandlerFunctions
+from mcpgen.runtime.errors import UsageError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Mapping
+    from types import ModuleType
+
+    from mcpgen.runtime.client.declared_methods import Undeclared
+    from mcpgen.runtime.client.output_validation import Policy
+    from mcpgen.runtime.limits import ClientLimits
+    from mcpgen.runtime.protocol.extensions import Extension
+
+__all__ = ["DEFAULTS", "Options", "refuse_unknown"]
+
+# Options that users look for in `connect`, and where they are.
+_OF_PROCESS = "it is an option of Process: connect(Process(command, environment=…, directory=…))"
+_OF_LIMITS = "it is one of ClientLimits: connect(…, limits=ClientLimits(call_seconds=…))"
+_OF_HTTP = "it is an option of Http: connect(Http(url, headers=…, auth=…))"
+_ELSEWHERE = {
+    **dict.fromkeys(("headers", "auth", "client", "http_client"), _OF_HTTP),
+    **dict.fromkeys(("env", "environment", "cwd", "directory", "on_stderr", "inherit_environment"), _OF_PROCESS),
+    **dict.fromkeys(("timeout", "timeout_seconds", "call_seconds", "connect_seconds"), _OF_LIMITS),
+}
+
+
+class Options(HandlerFunctions, total=False):
+    """The options of `connect`. Its base class `HandlerFunctions` has the options that are functions."""
+
+    name: str
+    """The name of this client; ``mcpgen`` by default."""
+    version: str
+    """The version of this client."""
+    title: str | None
+    """The name of this client for people."""
+    revisions: Iterable[str] | None
+    """The revisions to offer; all by default."""
+    handlers: object
+    """An instance of a subclass of the native revision's ``ClientHandlers``, instead of functions."""
+    capabilities: Mapping[str, object] | None
+    """More capabilities to declare, in the form of the native revision, such as ``{"sampling": {"tools": {}}}``.
+
+    The client itself declares the capabilities that follow from the functions that you pass, such as ``sampling``.
+    """
+    extensions: Iterable[ModuleType | str | Extension]
+    """The extensions to declare: the packages that `mcpgen build --extension` wrote, identifiers, or `Extension`."""
+    tasks: bool
+    """Whether servers of 2026-07-28 may run tools as tasks. The client then declares the extension for tasks.
+
+    `Client.call_tool` waits for a task as for a call. The default is ``False``.
+    """
+    structured: Policy
+    """Whether to check structured content against the tool's output schema: ``off``, ``warn`` or ``strict``.
+
+    The default is ``off``. If the content does not match, ``warn`` logs it, and ``strict`` raises
+    `InvalidStructuredContent`.
+    """
+    cache: bool | str | os.PathLike[str]
+    """Whether to remember on disk, for a week, that the server needs `initialize`, or that it does not.
+
+    ``True`` stores this in the user's cache folder. A path stores it in the folder at that path. By default, the client
+    stores nothing on disk, and only this process remembers it.
+    """
+    strict: bool
+    """Whether to refuse what the revision does not allow, also where other SDKs read it; False by default."""
+    undeclared: Undeclared | None
+    """Whether to ``ask`` for what the server has not declared, or to ``refuse`` the call. By default, the client asks,
+    except a server of 2025-06-18 or 2025-11-25, which forbid it, and except if it is strict."""
+    limits: ClientLimits | None
+    """The limits and timeouts of this client."""
+
+
+# The options whose default is not None.
+DEFAULTS: Final[Options] = {
+    "name": "mcpgen",
+    "version": __version__,
+    "structured": "off",
+    "strict": False,
+    "cache": False,
+    "extensions": (),
+    "tasks": False,
+}
+
+
+def refuse_unknown(options: Mapping[str, object]) -> None:
+    """Refuse an option that `connect` does not have.
+
+    Raises:
+        UsageError: There is one.
+    """
+    known = Options.__annotations__
+    for each in options:
+        if each not in known:
+            meant = difflib.get_close_matches(each, known, 1)
+            hint = f"did you mean `{meant[0]}`?" if meant else f"the options are {', '.join(known)}"
+            raise UsageError(f"connect() has no option `{each}`; {_ELSEWHERE.get(each, hint)}")

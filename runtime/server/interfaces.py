@@ -1,0 +1,67 @@
+"""What the engine needs of the tasks of a server, which most servers do not have and do not import."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mcpgen.runtime.protocol.codec import IncomingRequestCodec
+    from mcpgen.runtime.server.engine import Engine
+    from mcpgen.runtime.server.exchange import Exchange, OpenRequest
+
+__all__ = ["EngineTasks", "TaskDeclarations"]
+
+
+class EngineTasks(Protocol):
+    """The tasks of a server: `mcpgen.runtime.server.tasks.task_requests`."""
+
+    @property
+    def methods(self) -> Mapping[str, Callable[[Any, OpenRequest, Any], None]]:
+        """What answers each method of tasks: called with session, request and params."""
+        ...
+
+    async def open(self, engine: Engine, /) -> None:
+        """Start what runs the tasks of *engine*."""
+        ...
+
+    async def close(self) -> None:
+        """Stop the functions of tasks."""
+        ...
+
+    def becomes_task(self, exchange: Exchange, /) -> bool:
+        """Whether a request is to be run as a task."""
+        ...
+
+    def defer(self, session: Any, exchange: Exchange, /) -> bool:
+        """Make a task of a call whose function runs already; return whether the call is a task."""
+        ...
+
+    def create(self, session: Any, exchange: Exchange, request: OpenRequest) -> None:
+        """Run a request as a task, and answer it with the task."""
+        ...
+
+    def seconds_to_expiry(self) -> float | None:
+        """Drop the expired tasks; return in how many seconds the next one expires."""
+        ...
+
+    def forget(self, principal: str) -> None:
+        """Drop the tasks of a session that has ended."""
+        ...
+
+
+class TaskDeclarations(Protocol):
+    """What the tasks of a server declare: `mcpgen.runtime.server.tasks.task_requests`."""
+
+    extension: Any
+    """The handlers of the extension."""
+
+    @property
+    def capabilities(self) -> Mapping[str, object]:
+        """What the server declares to clients of 2025-11-25."""
+        ...
+
+    def list_support(self, codec: IncomingRequestCodec, /) -> IncomingRequestCodec:
+        """Return *codec* of the list of tools, which says of each tool whether it can be a task."""
+        ...
