@@ -311,9 +311,9 @@ def _drop_cancelled(database: sqlite3.Connection, sharer: str | None, limit: str
         StoreFull: There is none.
     """
     removed = database.execute(
-        "DELETE FROM tasks WHERE id = (SELECT id FROM tasks WHERE status = 'cancelled' AND (?1 IS NULL OR sharer = ?1) "
-        "ORDER BY created_ms LIMIT 1)",
-        (sharer,),
+        "DELETE FROM tasks WHERE id = (SELECT id FROM tasks WHERE status = 'cancelled' "
+        "AND (:sharer IS NULL OR sharer = :sharer) ORDER BY created_ms LIMIT 1)",
+        {"sharer": sharer},
     )
     if not removed.rowcount:
         raise StoreFull(f"it has {limit}")
