@@ -177,7 +177,7 @@ class ResponseLimitingMiddleware:
             RequestError: The result of a resource or a prompt is too large.
         """
         result: Any = await call_next(params, context)
-        if context.method not in _LIMITED:
+        if context.method not in _LIMITED or hasattr(result, "input_requests"):
             return result
         if self._tools is not None and (context.method != "tools/call" or params.name not in self._tools):
             return result

@@ -33,6 +33,9 @@ __all__ = ["Operation", "Outcome", "client_span", "has_opentelemetry", "note_req
 
 _KEYS: Final = ("traceparent", "tracestate", "baggage")
 
+# W3C Baggage, section 3.3.2, "Limits": what every platform must propagate.
+_MAX_VALUE_CHARS: Final = 8192
+
 # The current span of the program may be one of its own.
 _client_span: Final[ContextVar[Any]] = ContextVar("mcpgen.client_span", default=None)
 
@@ -134,12 +137,17 @@ def client_span(operation: Operation) -> Generator[tuple[dict[str, str], Outcome
             _client_span.reset(token)
 
 
+def _is_propagated(value: object) -> bool:
+    """Whether *value* could be that of an HTTP header: OpenTelemetry writes others to the log as they are."""
+    return isinstance(value, str) and len(value) <= _MAX_VALUE_CHARS and value.isascii() and value.isprintable()
+
+
 @contextmanager
 def server_span(operation: Operation, params: Raw | UnsetType) -> Generator[Outcome]:
     """Open the span of a request that is served; yield where its result is noted."""
     context: Any = import_module("opentelemetry.context")
     meta: Mapping[str, Any] = read_meta_object(params)
-    carrier = {key: meta[key] for key in _KEYS if isinstance(meta.get(key), str)}
+    carrier = {key: meta[key] for key in _KEYS if _is_propagated(meta.get(key))}
     ambient = _trace().get_current_span().get_span_context()
     parent: Any = context.get_current()
     for each in _propagators():

@@ -40,9 +40,10 @@ def split_command(command: str | Sequence[str | os.PathLike[str]]) -> tuple[str,
     if not words or not words[0]:
         raise UsageError(f"the command {hide_userinfo(repr(command))} names no program")
     if any("\0" in each for each in words):
+        place = next(index for index, each in enumerate(words) if "\0" in each)
+        what = f"argument {place}" if place else "the program"  # not its text, which may be a secret
         raise UsageError(
-            f"the command {hide_userinfo(repr(command))} contains a NUL character; remove it, because arguments cannot "
-            "contain one"
+            f"{what} of the command contains a NUL character; remove it, because arguments cannot contain one"
         )
     return words
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sqlite3
 import sys
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -21,7 +23,6 @@ from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
-    from pathlib import Path
 
 pytestmark = [pytest.mark.anyio]
 
@@ -268,6 +269,37 @@ def test_only_its_user_can_read_a_store(tmp_path: Path) -> None:
     store.close()
 
     assert 0o600 == (tmp_path / "tasks.db").stat().st_mode & 0o777
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other permissions")
+def test_a_store_that_others_could_write_becomes_private(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.db"
+    path.touch()
+    path.chmod(0o666)
+    store = SqliteTaskStore(path)
+    assert store.get("any") is None
+    store.close()
+
+    assert 0o600 == path.stat().st_mode & 0o777
+
+
+@pytest.mark.filterwarnings("error::ResourceWarning")
+def test_a_store_that_is_dropped_leaves_no_open_file(tmp_path: Path) -> None:
+    descriptors = Path("/proc/self/fd")
+    if not descriptors.exists():
+        pytest.skip("this system does not list the open files of a process")
+
+    def open_files() -> list[Path]:
+        found = [each.resolve() for each in descriptors.iterdir()]
+        return [each for each in found if each.name == "tasks.db"]
+
+    store = SqliteTaskStore(tmp_path / "tasks.db")
+    assert store.get("any") is None
+    assert open_files()
+    del store
+    gc.collect()
+
+    assert [] == open_files()
 
 
 async def test_a_thousand_tasks_wait_for_input_within_the_limits() -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
+import weakref
 from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Lock
@@ -251,11 +253,11 @@ class SqliteTaskStore:
         process = os.getpid()
         if self._opened is None or self._opened[0] != process:
             self._opened = process, self._open()
+            weakref.finalize(self, _close_in, *self._opened)  # a store may be dropped without `close`
         return self._opened[1]
 
     def _open(self) -> sqlite3.Connection:
-        # SQLite would create a file that every user of the machine can read.
-        os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+        _keep_private(self._path)
         database = sqlite3.connect(
             self._path, timeout=self._lock_seconds, isolation_level=None, check_same_thread=False
         )
@@ -280,6 +282,31 @@ class SqliteTaskStore:
         if layout not in {0, _LAYOUT}:
             raise StoreFailed(f"{self._path} was written by another version of mcpgen; use another file")
         return int(layout)
+
+
+def _close_in(process: int, database: sqlite3.Connection) -> None:
+    if process == os.getpid():
+        database.close()
+
+
+def _keep_private(path: Path) -> None:
+    """Let only the user of this process read and write the file, which is created if need be.
+
+    Records hold the calls that a worker runs again, so a user who could write them could call tools as any other.
+
+    Raises:
+        StoreFailed: The file belongs to another user.
+    """
+    descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)  # SQLite would let every user read a new file
+    try:
+        found = os.fstat(descriptor)
+        if sys.platform != "win32":
+            if found.st_uid != os.geteuid():
+                raise StoreFailed(f"{path} belongs to another user of this machine; use another file")
+            if found.st_mode & 0o077:
+                os.fchmod(descriptor, 0o600)
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

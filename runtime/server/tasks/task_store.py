@@ -47,6 +47,7 @@ It stays valid if the task is removed.
 FREE_OUTCOME_BYTES: Final = 1024
 
 _TIME_BYTES: Final = 8
+_MAX_TIME_MS: Final = 2**63  # integers of SQLite have 64 bits
 
 # Our cursors have about 70 characters; longer ones are refused without decoding them.
 _MAX_CURSOR_CHARS: Final = 256
@@ -235,4 +236,4 @@ def position_at(cursor: str) -> Position | None:
         position = int.from_bytes(raw[:_TIME_BYTES], "big"), raw[_TIME_BYTES:].decode("utf-8")
     except ValueError:
         return None
-    return position if cursor_behind(position) == cursor else None
+    return position if position[0] < _MAX_TIME_MS and cursor_behind(position) == cursor else None

@@ -13,7 +13,7 @@ from mcpgen import Context, RequestError, RequestRefused, Server, ToolError, Usa
 from mcpgen.generated.v2025_11_25 import methods as old_methods
 from mcpgen.generated.v2025_11_25 import models as old
 from mcpgen.generated.v2025_11_25.server import ServerHandlers as OldHandlers
-from mcpgen.generated.v2026_07_28 import methods
+from mcpgen.generated.v2026_07_28 import methods, models
 from mcpgen.middleware import (
     ErrorHandlingMiddleware,
     LoggingMiddleware,
@@ -241,6 +241,24 @@ async def test_a_large_result_of_a_tool_is_replaced_by_an_error_for_the_model() 
     assert ("hi", True) == (small.text, large.is_error)
     assert large.text.startswith("The result has ")
     assert large.text.endswith(" bytes; the limit is 200. Ask for less.")
+
+
+async def test_a_large_request_for_input_passes() -> None:
+    server = office()
+    server.middleware(ResponseLimitingMiddleware(200))
+
+    @server.tool
+    async def ask(ctx: Context) -> Any:
+        if ctx.input_responses:
+            return "answered"
+        form = models.ElicitRequestFormParams(message="x" * 200, requested_schema={"type": "object", "properties": {}})
+        return models.InputRequiredResult(input_requests={"name": models.ElicitRequest(params=form)})
+
+    def accept(params: object, context: object) -> models.ElicitResult:
+        return models.ElicitResult(action="accept", content={})
+
+    async with connect(server, elicit=accept) as client:
+        assert "answered" == (await client.call_tool("ask")).text
 
 
 async def test_large_resources_and_prompts_are_refused_and_lists_are_not() -> None:

@@ -150,6 +150,13 @@ def test_a_caller_can_set_the_parent_and_the_baggage() -> None:
     assert {"user": "bob"} == found["seen"][1]
 
 
+@pytest.mark.parametrize("value", ["a=\nFAKE LOG LINE", "a=\x1b[31m", "a=é", f"a={'b' * 8192}"], ids=ascii)
+def test_metadata_that_no_header_could_carry_does_not_reach_opentelemetry(value: str) -> None:
+    found = traced(f'await client.call_tool("look", meta={{"baggage": {value!r}}})')
+
+    assert {} == found["seen"][1]
+
+
 def test_an_invalid_parent_is_ignored() -> None:
     found = traced('await client.call_tool("look", meta={"traceparent": "x", "baggage": 1})')
 
