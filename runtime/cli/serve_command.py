@@ -88,6 +88,7 @@ def _elsewhere(name: str) -> Callable[[F], F]:
     help="Put the exceptions of handlers into the errors that clients get, and log handlers that block the event loop. "
     "--reload includes it.",
 )
+@click.option("--load-only", "is_only_loaded", is_flag=True, hidden=True)  # for `mcpgen install`
 @_elsewhere("host")
 @_elsewhere("port")
 @_elsewhere("transport")
@@ -102,6 +103,7 @@ def serve(  # noqa: PLR0913 (the options of the command)
     is_reloaded: bool,
     is_verbose: bool,
     is_debug: bool,
+    is_only_loaded: bool,
 ) -> None:
     """Run a server on standard input and output (stdio), or over HTTP with --http.
 
@@ -123,6 +125,9 @@ def serve(  # noqa: PLR0913 (the options of the command)
     --reload is for development. It watches the Python files in the folder of FILE.py, or in the working directory if
     the server is in a module. A host on stdio keeps its connection.
     """
+    if is_only_loaded:
+        _load_server(target, is_debug=is_debug)
+        return
     if address is None and (origins or hosts or proxies or path != "/mcp"):
         raise click.UsageError(
             "`--path`, `--allow-origin`, `--allow-host` and `--trusted-proxy` are for HTTP: add `--http HOST:PORT`."

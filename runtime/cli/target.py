@@ -42,14 +42,14 @@ class Target:
     """A server to connect to.
 
     Attributes:
-        name: Its command as the user writes it, or its URL without secrets.
-        kind: Whether *name* is a command or a URL.
+        name: Its command as the user writes it, its URL without secrets, or its name in the configuration of a host.
+        kind: Whether *name* is a command, a URL, or the name of a server whose command may have secrets.
         transport: The transport that reaches the server.
         is_file: Whether the server is a Python file or module, run with ``mcpgen serve``.
 
     Args:
         transport: The transport that reaches the server.
-        kind: Whether that is by a command or a URL.
+        kind: What *name* is.
         stderr: The standard error of the server's process.
         name: The name to show; default: the description of *transport*.
     """
@@ -57,12 +57,12 @@ class Target:
     def __init__(
         self,
         transport: Transport,
-        kind: Literal["command", "url"],
+        kind: Literal["command", "url", "server"],
         stderr: StandardError | None = None,
         name: str | None = None,
     ) -> None:
         self.transport: Transport = transport
-        self.kind: Literal["command", "url"] = kind
+        self.kind: Literal["command", "url", "server"] = kind
         self.name: str = transport.description if name is None else name
         self.is_file: bool = name is not None
         self.stderr: StandardError = StandardError() if stderr is None else stderr

@@ -201,6 +201,7 @@ SHELLS = {
     "cli/client/client_run.py",
     "cli/client/elicitation_prompt.py",
     "cli/client/terminal.py",
+    "cli/hosts/server_check.py",
     "cli/serve_command.py",
     "cli/server/reloaded_server.py",
     "cli/server/reloader.py",

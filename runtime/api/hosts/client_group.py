@@ -332,7 +332,7 @@ def prepare_group(
             continue
         if entry.ignored:
             ignored = ", ".join(printable(each) for each in entry.ignored)
-            _LOG.warning("the server %r of the configuration has keys without a meaning here: %s", entry.name, ignored)
+            _LOG.warning("the server %r of the configuration has keys that are not used: %s", entry.name, ignored)
         try:
             transport = entry.transport()
         except UsageError as error:

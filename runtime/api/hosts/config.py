@@ -252,9 +252,11 @@ def _transport_kind(given: Mapping[str, Any], ignored: tuple[str, ...]) -> str:
     if len(kinds) > 1:
         raise _EntryError("it has both `command` and `url`; remove one of them, or add `type`")
     if not kinds:
-        close = difflib.get_close_matches("command", ignored, 1) or difflib.get_close_matches("url", ignored, 1)
-        hint = f"; did you mean that by `{printable(close[0])}`?" if close else ""
-        raise _EntryError(f"it has neither `command` nor `url`{hint}")
+        for meant in ("command", "url"):
+            for written in difflib.get_close_matches(meant, ignored, 1):
+                hint = f"did you write `{printable(written)}` instead of `{meant}`?"
+                raise _EntryError(f"it has neither `command` nor `url`; {hint}")
+        raise _EntryError("it has neither `command` nor `url`")
     return kinds[0]
 
 

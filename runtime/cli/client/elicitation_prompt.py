@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 __all__ = ["ElicitationPrompt"]
 
 _BAR: Final = "│ "  # before text of the server
+
+# The label before the command, the URL, or the name in a host's configuration.
+_LABELS: Final = {"command": "its command", "url": "its URL", "server": "configured as"}
 _INDENT: Final = "  "
 _COMMANDS: Final = "At each question you can also type :back, :skip (no answer), :decline or :cancel (or Ctrl-D)."
 
@@ -52,7 +55,7 @@ class ElicitationPrompt:
     Args:
         screen: The screen for the questions.
         keyboard: The source of the answers.
-        server: ``command`` or ``url``, and the command or URL of the server.
+        server: ``command``, ``url`` or ``server``; and the command, the URL, or the name in a host's configuration.
         display: The display to hold back meanwhile.
     """
 
@@ -108,8 +111,7 @@ class ElicitationPrompt:
         screen.line()
         screen.line(screen.paint(f"The server {request}.", "heading"))
         name = "(unnamed)" if info is None else f"{escaped_line(info.name)} {escaped_line(info.version)}".rstrip()
-        kind = "its URL" if self._kind == "url" else "its command"
-        for label, text in (("its own name", name), (kind, escaped_line(self._server))):
+        for label, text in (("its own name", name), (_LABELS[self._kind], escaped_line(self._server))):
             screen.lines(screen.fact(label, text, columns=14, indent=_INDENT))
         self._quote(message)
 

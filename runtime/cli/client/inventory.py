@@ -53,8 +53,8 @@ class Inventory(Struct, kw_only=True):
     """The description of a server: its identity, capabilities and lists.
 
     Attributes:
-        server: The command or the URL of the server.
-        kind: ``command`` or ``url``.
+        server: The command, the URL, or the name in the configuration of the server.
+        kind: ``command``, ``url`` or ``server``: what *server* is.
         revision: The negotiated revision.
         era: ``handshake`` or ``stateless``.
         hello: The result of ``initialize`` or ``server/discover``.

@@ -64,7 +64,7 @@ class _Page:
         if info.get("websiteUrl"):
             yield from self._fact("website", escaped_line(info["websiteUrl"]))
         yield ""
-        yield from self._fact("URL" if inventory.kind == "url" else "command", escaped_line(inventory.server))
+        yield from self._fact("URL" if inventory.kind == "url" else inventory.kind, escaped_line(inventory.server))
         yield from self._fact("revision", f"{inventory.revision} ({inventory.era})")
         supported = inventory.hello.get("supportedVersions")
         if is_array(supported) and len(supported) > 1:

@@ -7,6 +7,11 @@ before click reads the arguments.
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
@@ -14,12 +19,13 @@ import click
 
 from mcpgen.runtime.api.hosts.config import parse_config, read_config
 from mcpgen.runtime.cli.client.arguments import did_you_mean
-from mcpgen.runtime.cli.target import StandardError, Target, parse_target
-from mcpgen.runtime.cli.terminal_text import escaped_line, sentence
+from mcpgen.runtime.cli.target import StandardError, Target, parse_target, split_object
+from mcpgen.runtime.cli.terminal_text import as_json, escaped_line, sentence
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.transports.command_line import is_url
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from mcpgen.runtime.api.hosts.config import ServerEntry
 
@@ -56,9 +62,32 @@ class ServerCommand(click.Command):
         """Read the command line."""
         options = args[: args.index("--")] if "--" in args else args
         ctx.meta[_KEY] = any(each == "--config" or each.startswith("--config=") for each in options)
+        if ctx.meta[_KEY] and not ctx.resilient_parsing:
+            self._refuse_target(ctx, args)
         rest = super().parse_args(ctx, args)
         ctx.params.setdefault("target", "")
         return rest
+
+    def _refuse_target(self, ctx: click.Context, args: list[str]) -> None:
+        """Refuse a word that is TARGET: without this, it would be reported as a wrong argument of another kind.
+
+        The message shows only the path of a file: URLs and commands may have secrets.
+
+        Raises:
+            click.UsageError: There is such a word.
+        """
+        given, more, _ = self.make_parser(ctx).parse_args(args=list(args))
+        names = [each.name for each in self.get_params(ctx) if isinstance(each, click.Argument)]
+        if not names:
+            word = more[0] if more else ""
+        else:  # the first word is a tool, for example, unless there is one word too many
+            pairs = given.get("arguments")
+            is_too_many = more or (isinstance(pairs, Sequence) and pairs and "=" not in pairs[0])
+            first = given.get(names[0] or "")
+            word = first if is_too_many and isinstance(first, str) and _is_like_target(first) else ""
+        if word:
+            shown = escaped_line(word) if _is_python_file(word) else "TARGET"
+            raise click.UsageError(f"`--config` replaces TARGET; leave out {shown}.")
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters of the command."""
@@ -67,21 +96,49 @@ class ServerCommand(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 (click's own)
         """Run the command. Without ``--server``, ``inspect`` shows each server of the configuration."""
-        config, is_json = ctx.params.get("config"), ctx.params.get("is_json")
-        if config is None or ctx.params.get("server") is not None or self.name != "inspect" or is_json:
+        config = ctx.params.get("config")
+        if config is None or ctx.params.get("server") is not None or self.name != "inspect":
             return super().invoke(ctx)
-        statuses: list[int] = []
-        for entry in _entries(config):
-            click.echo(("\n" if statuses else "") + f"=== {escaped_line(entry.name)} ===")
-            ctx.params["server"] = entry.name
-            try:
-                super().invoke(ctx)
-            except click.UsageError as error:
-                click.echo(f"Error: {error.format_message()}", err=True)
-                statuses.append(error.exit_code)
-            except SystemExit as end:
-                statuses.append(end.code if isinstance(end.code, int) else 1)
-        raise SystemExit(max(statuses))
+        entries = _entries(config)
+        raise SystemExit(self._as_json(ctx, entries) if ctx.params.get("is_json") else self._as_text(ctx, entries))
+
+    def _as_text(self, ctx: click.Context, entries: list[ServerEntry]) -> int:
+        """Show all servers, and return the exit status."""
+        status = 0
+        for entry in entries:
+            click.echo(("" if entry is entries[0] else "\n") + f"=== {escaped_line(entry.name)} ===")
+            if entry.is_disabled:
+                click.echo("disabled in the configuration")
+            else:
+                status = max(status, self._invoke_for(ctx, entry))
+        return status
+
+    def _as_json(self, ctx: click.Context, entries: list[ServerEntry]) -> int:
+        """Write one object with the JSON of all servers, and return the exit status."""
+        status = 0
+        servers: dict[str, Any] = {}
+        for entry in entries:
+            if entry.is_disabled:
+                servers[entry.name] = {"disabled": True}
+                continue
+            written = BytesIO()
+            with redirect_stdout(TextIOWrapper(written, "utf-8", write_through=True)):
+                status = max(status, self._invoke_for(ctx, entry))
+            servers[entry.name] = json.loads(written.getvalue() or "null")
+        click.echo(as_json(servers, is_pretty=sys.stdout.isatty()))
+        return status
+
+    def _invoke_for(self, ctx: click.Context, entry: ServerEntry) -> int:
+        """Run the command for one server, and return the exit status."""
+        ctx.params["server"] = entry.name
+        try:
+            super().invoke(ctx)
+        except click.UsageError as error:
+            click.echo(f"Error: {error.format_message()}", err=True)
+            return error.exit_code
+        except SystemExit as end:
+            return end.code if isinstance(end.code, int) else 1
+        return 0
 
 
 def server_target(words: Sequence[str], options: Mapping[str, Any]) -> Target:
@@ -100,15 +157,27 @@ def server_target(words: Sequence[str], options: Mapping[str, Any]) -> Target:
         if options[key]:
             raise click.UsageError(f"Give either `{option}` or `--config`: the configuration has this for each server.")
     entry = _chosen(_entries(config), name)
+    if entry.is_disabled:
+        shown = escaped_line(entry.name)
+        raise click.UsageError(f"The server {shown!r} is disabled in the configuration; remove its key `disabled`.")
     if entry.ignored:
         ignored = ", ".join(escaped_line(each) for each in entry.ignored)
-        click.echo(f"Note: keys of {escaped_line(entry.name)} without a meaning here: {ignored}", err=True)
+        click.echo(f"Note: the server {escaped_line(entry.name)!r} has keys that are not used: {ignored}", err=True)
     stderr = StandardError()
     try:
         transport = entry.transport(stderr.add)
     except UsageError as error:
         raise click.UsageError(sentence(error)) from None
-    return Target(transport, "url" if "url" in entry.settings else "command", stderr)
+    return Target(transport, "url" if "url" in entry.settings else "server", stderr)
+
+
+def _is_like_target(word: str) -> bool:
+    """Whether *word* is a URL, a Python file or a command, rather than the name of a tool or a prompt."""
+    return is_url(word) or _is_python_file(word) or " " in word
+
+
+def _is_python_file(word: str) -> bool:
+    return not is_url(word) and split_object(word)[0].endswith(".py")
 
 
 def _entries(config: Path) -> list[ServerEntry]:

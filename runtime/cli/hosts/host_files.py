@@ -26,7 +26,7 @@ class Host(Struct, frozen=True):
         project_file: The file with the servers of a project, relative to the project's folder; None if it has none.
         section: The key under which the servers are.
         has_type: Whether an entry says ``"type": "stdio"``.
-        advice: What the user has to do before the host uses a new server.
+        advice: What the user has to do before the host uses a new server. ``{name}`` stands for its name.
     """
 
     title: str
@@ -118,7 +118,12 @@ HOSTS: Final[Mapping[str, Host]] = {
         "Claude Code", _claude_code, ".mcp.json", "mcpServers", has_type=True, advice="Start a new session."
     ),
     "cursor": Host(
-        "Cursor", _cursor, ".cursor/mcp.json", "mcpServers", has_type=True, advice="Enable the server in its settings."
+        "Cursor",
+        _cursor,
+        ".cursor/mcp.json",
+        "mcpServers",
+        has_type=True,
+        advice="Enable {name} in the settings of Cursor.",
     ),
     "vscode": Host(
         "VS Code", _vscode, ".vscode/mcp.json", "servers", has_type=True, advice='Run "MCP: List Servers" to start it.'

@@ -15,6 +15,7 @@ from mcpgen.runtime.api.hosts.config import decode_config
 from mcpgen.runtime.cli.hosts.entry_edit import EditError, current_entry, with_entry
 from mcpgen.runtime.cli.hosts.file_replacement import FileSnapshot
 from mcpgen.runtime.cli.hosts.host_files import HOSTS
+from mcpgen.runtime.cli.hosts.server_check import check_server
 from mcpgen.runtime.cli.target import parse_environment, split_object
 from mcpgen.runtime.cli.terminal_text import escaped_line, sentence
 from mcpgen.runtime.errors import UsageError
@@ -29,9 +30,13 @@ __all__ = ["install"]
 # What the difference shows in place of values that may be secret.
 _HIDDEN: Final = "…"
 
+# 128 and the number of SIGINT, as in shells.
+_INTERRUPTED: Final = 130
+
 
 @click.command(
-    epilog="Exit status: 0 if the entry is in the file, 1 if nothing was changed, 2 if the command was used wrongly."
+    epilog="Exit status: 0 if the entry is in the file, 1 if nothing was changed, 2 if the command was used wrongly, "
+    "130 after Ctrl-C."
 )
 @click.option("--host", "host_name", type=click.Choice(list(HOSTS)), required=True, help="The host to configure.")
 @click.option("--name", metavar="NAME", help="Name of the server in the host. Default: the name of the file.")
@@ -58,14 +63,15 @@ def install(  # noqa: PLR0913 (one parameter for each option)
 ) -> None:
     """Write the server in FILE.py into the configuration of a host.
 
-    The host then starts the server with this Python. The command shows the difference, asks, and keeps a copy of the
-    file. All other parts of the file stay as they are.
+    The host then starts the server with this Python. The command first loads FILE.py in a process of its own. Then it
+    shows the difference, asks, and keeps a copy of the file. All other parts of the file stay as they are.
 
     Example: mcpgen install server.py --host cursor --name shop
     """
     host = HOSTS[host_name]
+    environment = parse_environment(env)
     command, arguments = _command(target)
-    entry = host.entry(command, arguments, parse_environment(env))
+    entry = host.entry(command, arguments, environment)
     chosen = Path(split_object(target)[0]).stem if name is None else name
     if not chosen.strip():
         raise click.UsageError("`--name` is empty.")
@@ -73,14 +79,21 @@ def install(  # noqa: PLR0913 (one parameter for each option)
         json.dumps({chosen: entry}, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
         raise click.UsageError("The path of the file, `--name` or `--env` is not valid UTF-8.") from None
-    if is_printed:
-        click.echo(json.dumps({host.section: {chosen: entry}}, indent=2, ensure_ascii=False))
-        return
     path = _path(host, other_file, is_project=project)
+    if not is_printed and other_file is None and not project:
+        _check_folder(host, path)
     try:
-        _install(host, path, chosen, entry, is_confirmed=yes)
+        check_server(target, environment)
+        if is_printed:
+            click.echo(f"Add this to {escaped_line(path)}:", err=True)
+            click.echo(json.dumps({host.section: {chosen: entry}}, indent=2, ensure_ascii=False))
+        else:
+            _install(host, path, chosen, entry, is_confirmed=yes)
     except UsageError as error:
         raise click.ClickException(sentence(error)) from None
+    except (KeyboardInterrupt, click.Abort):  # `click.confirm` raises `Abort` at Ctrl-C
+        click.echo("\nNothing was changed.", err=True)
+        raise SystemExit(_INTERRUPTED) from None
 
 
 def _command(target: str) -> tuple[str, list[str]]:
@@ -103,23 +116,28 @@ def _path(host: Host, other: Path | None, *, is_project: bool) -> Path:
     """Return the file to write.
 
     Raises:
-        click.UsageError: The options contradict each other, or there is no such file.
+        click.UsageError: The options contradict each other, or the host has no such file.
     """
     if other is not None:
         if is_project:
             raise click.UsageError("Give either `--project` or `--file`, not both.")
         return other.expanduser()
     if not is_project:
-        path = host.user_file()
-        if not path.parent.is_dir():
-            folder = escaped_line(path.parent)
-            raise click.UsageError(
-                f"There is no folder {folder}. Start {host.title} once, or name its file with `--file`."
-            )
-        return path
+        return host.user_file()
     if host.project_file is None:
         raise click.UsageError(f"{host.title} has no file for projects; leave out `--project`.")
     return Path(host.project_file).absolute()
+
+
+def _check_folder(host: Host, path: Path) -> None:
+    """Check that the host has been used here.
+
+    Raises:
+        click.UsageError: The folder of its file is missing.
+    """
+    if not path.parent.is_dir():
+        folder = escaped_line(path.parent)
+        raise click.UsageError(f"There is no folder {folder}. Start {host.title} once, or name its file with `--file`.")
 
 
 def _install(host: Host, path: Path, name: str, entry: dict[str, Any], *, is_confirmed: bool) -> None:
@@ -149,7 +167,7 @@ def _install(host: Host, path: Path, name: str, entry: dict[str, Any], *, is_con
     mark = data[: len(data) - len(text.encode("utf-8"))]  # a byte order mark
     backup = snapshot.replace(mark + new.encode("utf-8"))
     click.echo(f"Wrote {shown}." + (f" The old content is in {escaped_line(backup.name)}." if backup else ""))
-    click.echo(host.advice)
+    click.echo(host.advice.format(name=escaped_line(name)))
 
 
 def _is_confirmed(question: str) -> bool:

@@ -153,7 +153,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "a configuration as json": ("inspect", "--json", "--config", "CONFIG", "--server", "url"),
     "a call with a configuration": ("call", "--config", "CONFIG", "--server", "exiting", "tool"),
     "an unknown server": ("read", "--config", "CONFIG", "--server", "none", "a:b"),
-    "install": ("install", __file__, "--host", "cursor", "--file", "CONFIG", "--name", "exiting", "--yes"),
+    "install": ("install", "SERVER", "--host", "cursor", "--file", "CONFIG", "--name", "exiting", "--yes"),
     "a missing program": ("inspect", "--", f"u:{SECRET}@host"),
 }
 
@@ -173,7 +173,8 @@ def test_commands_write_nothing(what: str, port: int, tmp_path: Path) -> None:
     config = tmp_path / "home" / "mcp.json"
     config.parent.mkdir()
     config.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
-    placed = {"URL": url, "FILE": str(trace), "CONFIG": str(config)}
+    placed = {"URL": url, "FILE": str(trace), "CONFIG": str(config), "SERVER": str(tmp_path / "shop.py")}
+    (tmp_path / "shop.py").write_text("from mcpgen import Server\nserver = Server('shop')\n", encoding="utf-8")
     words = [placed.get(each, each) for each in COMMANDS[what]]
     command = "from mcpgen.cli import main; import logging; logging.basicConfig(level='DEBUG'); main()"
     said = subprocess.run(

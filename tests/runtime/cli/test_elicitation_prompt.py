@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +75,21 @@ def test_the_question_says_who_asks_and_every_field_what_it_takes(at_terminal: B
     assert "3/6  meal, optional\n     1. Fish [f]\n     2. Vegetables [v]\n" in seen
     assert "    one of these (type a number); press Enter for Fish\n" in seen
     assert "\x1b" not in terminal.all
+
+
+def test_a_server_of_a_configuration_is_named_and_its_command_is_not_shown(at_terminal: Begin, tmp_path: Path) -> None:
+    (tmp_path / "ours.py").write_text(OURS, encoding="utf-8")
+    entry = {"command": sys.executable, "args": ["-P", "-m", "mcpgen", "serve", str(tmp_path / "ours.py")]}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"boats": entry}}), encoding="utf-8")
+    terminal = at_terminal("call", "--config", str(tmp_path / "mcp.json"), "ask", NO_COLOR="1")
+    seen = terminal.sees(FIELD)
+    terminal.types("Bob\n")
+    terminal.sees(REVIEW)
+    terminal.types("y\n")
+    answered_text = terminal.end()[1]
+
+    assert "  its own name  ours 1\n  configured as boats\n" in seen
+    assert "accept Bob" in answered_text
 
 
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", "2026-07-28"])

@@ -272,7 +272,7 @@ async def test_a_server_that_does_not_start_does_not_stop_the_others(
         said = [repr(connection), repr(group), *map(told, group.failures.values())]
 
     assert "the server 'exiting' has exited with status 3" in caplog.text
-    assert "the server 'good' of the configuration has keys without a meaning here: alwaysAllow" in caplog.text
+    assert "the server 'good' of the configuration has keys that are not used: alwaysAllow" in caplog.text
     assert "the server 'off' is disabled in the configuration" in caplog.text
     assert SECRET not in caplog.text + "".join(said)
 

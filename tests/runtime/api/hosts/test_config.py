@@ -89,7 +89,7 @@ PROBLEMS: dict[str, tuple[Any, str]] = {
     "nothing": ({}, "it has neither `command` nor `url`"),
     "a typo": (
         {"comand": SECRET},
-        "it has neither `command` nor `url`; did you mean that by `comand`?",
+        "it has neither `command` nor `url`; did you write `comand` instead of `command`?",
     ),
     "both": ({"command": SECRET, "url": SECRET}, "it has both `command` and `url`; remove one of them, or add `type`"),
     "a type": ({"command": SECRET, "type": "ws"}, "`type` is ws, but must be stdio, http or sse"),

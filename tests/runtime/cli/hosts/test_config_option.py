@@ -87,7 +87,7 @@ def test_without_a_name_inspect_shows_all_and_one_that_fails_does_not_stop_it(co
     assert done.stdout.startswith("=== shop ===\nshop 1\n")
     assert done.stdout.endswith("\n=== broken ===\n")
     assert "Error: 'no-such-program' cannot be started" in done.stderr
-    assert "Note: keys of broken without a meaning here: timeout" in done.stderr
+    assert "Note: the server 'broken' has keys that are not used: timeout" in done.stderr
     assert SECRET not in done.output
 
 
@@ -97,7 +97,7 @@ def test_a_sole_server_needs_no_name(config: str, tmp_path: Path) -> None:
     (tmp_path / "mcp.json").write_text(json.dumps(whole), encoding="utf-8")
 
     assert "3" in run("call", "--config", config, "add", "a=1", "b=2").stdout
-    listed = json.loads(run("inspect", "--json", "--config", config).stdout)["tools"]
+    listed = json.loads(run("inspect", "--json", "--config", config, "--server", "shop").stdout)["tools"]
     assert ["add", "where"] == [each["name"] for each in listed]
 
 
@@ -105,7 +105,6 @@ def test_a_sole_server_needs_no_name(config: str, tmp_path: Path) -> None:
     ("words", "reason"),
     [
         (("call", "--config", "FILE", "add"), "several servers. Choose one with `--server`: shop, broken"),
-        (("inspect", "--json", "--config", "FILE"), "several servers. Choose one with `--server`: shop, broken"),
         (("call", "--config", "FILE", "--server", "shap", "add"), "has no server 'shap'. Did you mean shop?"),
         (("call", "--config", "FILE", "--server", "zzz", "add"), "has no server 'zzz'. Its servers: shop, broken"),
         (("call", "--server", "shop", "target", "add"), "`--server` needs `--config`, which names the file."),
@@ -116,7 +115,17 @@ def test_a_sole_server_needs_no_name(config: str, tmp_path: Path) -> None:
         (("call", "--config", "FILE", "--server", "shop"), "Missing argument 'TOOL'"),
         (("call", "--config", "none.json", "add"), "none.json cannot be read: No such file or directory."),
         (("inspect", "--config", "none.json"), "none.json cannot be read: No such file or directory."),
-        (("inspect", "--config", "FILE", "more"), "Got unexpected extra argument"),
+        (("inspect", "--config", "FILE", "shop.py"), "`--config` replaces TARGET; leave out shop.py."),
+        (("inspect", "--config", "FILE", f"http://u:{SECRET}@a"), "`--config` replaces TARGET; leave out TARGET."),
+        (("inspect", "--config", "FILE", "--", "a", SECRET), "`--config` replaces TARGET; leave out TARGET."),
+        (("call", "--config", "FILE", "shop.py:server", "add", "a=1"), "TARGET; leave out shop.py:server."),
+        (("prompt", "--config", "FILE", f"python {SECRET}", "ask"), "TARGET; leave out TARGET."),
+        (("read", "--config", "FILE", "shop.py", "shop:one"), "`--config` replaces TARGET; leave out shop.py."),
+        (("read", "--config", "FILE", "shop:one", "shop:two"), "Got unexpected extra argument (shop:two)"),
+        (
+            ("call", "--config", "FILE", "--server", "shop", "add", "1"),
+            "Arguments are KEY=VALUE or KEY:=JSON, not '1'.",
+        ),
         (("call", "add"), "Missing argument 'TOOL'"),
         (("inspect",), "Missing argument 'TARGET"),
     ],
@@ -127,6 +136,40 @@ def test_wrong_usage_is_status_2(words: tuple[str, ...], reason: str, config: st
     assert 2 == done.exit_code
     assert reason in done.stderr
     assert SECRET not in done.output
+
+
+def test_json_of_all_servers_is_one_object(config: str) -> None:
+    done = run("inspect", "--json", "--config", config)
+
+    assert 1 == done.exit_code
+    servers = json.loads(done.stdout)
+    assert ["shop", "broken"] == list(servers)
+    assert ["add", "where"] == [each["name"] for each in servers["shop"]["tools"]]
+    assert servers["broken"] is None
+    assert "Error: 'no-such-program' cannot be started" in done.stderr
+
+
+def test_the_name_of_a_server_is_not_shown_as_its_command(config: str) -> None:
+    assert "\n  server         shop\n" in run("inspect", "--config", config).stdout
+    assert "shop" == json.loads(run("inspect", "--json", "--config", config).stdout)["shop"]["server"]
+
+
+def test_a_disabled_server_is_not_started(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    program = f"open({str(started)!r}, 'w')"
+    off = {"command": sys.executable, "args": ["-c", program], "disabled": True}
+    file = tmp_path / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"off": off}}), encoding="utf-8")
+    config = ("--config", str(file))
+
+    shown, listed = run("inspect", *config), run("inspect", "--json", *config)
+    assert (0, "=== off ===\ndisabled in the configuration\n") == (shown.exit_code, shown.stdout)
+    assert (0, {"off": {"disabled": True}}) == (listed.exit_code, json.loads(listed.stdout))
+    for words in (("call", *config, "x"), ("inspect", *config, "--server", "off")):
+        done = run(*words)
+        assert 2 == done.exit_code
+        assert "The server 'off' is disabled in the configuration; remove its key `disabled`." in done.stderr
+    assert not started.exists()
 
 
 def test_an_entry_that_is_wrong_is_explained(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from mcpgen import connect, read_config
 from mcpgen.runtime.cli.hosts import install_command
 from mcpgen.runtime.cli.hosts.host_files import HOSTS
 from mcpgen.runtime.cli.hosts.install_command import install
+from mcpgen.runtime.cli.hosts.server_check import check_server
+from mcpgen.runtime.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,7 +141,55 @@ def test_printing_changes_nothing(home: Path) -> None:
     done = run("--host", "vscode", "--print", "--env", "A=b", "--name", "x")
 
     assert {"servers": {"x": entry(A="b")}} == json.loads(done.stdout)
+    assert f"Add this to {HOSTS['vscode'].user_file()}:\n" == done.stderr
     assert [] == list(home.iterdir())
+
+
+def test_the_last_line_names_the_server(home: Path) -> None:
+    done = run("--host", "cursor", "--file", str(home / "mcp.json"), "--name", "{tea}", "--yes")
+
+    assert done.stdout.endswith("Enable {tea} in the settings of Cursor.\n")
+
+
+UNLOADABLE: dict[str, tuple[str, str]] = {
+    "two servers": (
+        "from mcpgen import Server\na = Server('a')\nb = Server('b')\n",
+        "Error: There are several servers in shop.py. Choose one: shop.py:a or shop.py:b\n",
+    ),
+    "no server": ("x = 1\n", "Error: There is no server in shop.py."),
+    "a syntax error": ("x = = 1\n", "Error: shop.py cannot be loaded: it raised SyntaxError."),
+    "a missing package": ("import no_such_package\n", "No module named 'no_such_package'"),
+    "an end": ("import os\nos._exit(2)\n", "shop.py ended its process with status 2 when it was loaded, so nothing"),
+}
+
+
+@pytest.mark.parametrize("what", UNLOADABLE)
+@pytest.mark.parametrize("option", ["--yes", "--print"])
+def test_a_file_without_a_server_is_not_installed(what: str, option: str, home: Path) -> None:
+    source, reason = UNLOADABLE[what]
+    Path("shop.py").write_text(source, encoding="utf-8")
+    done = run("--host", "claude-code", option)
+
+    assert (1, "") == (done.exit_code, done.stdout)
+    assert reason in done.stderr
+    assert [] == list(home.iterdir())
+
+
+def test_the_file_is_loaded_with_the_variables_of_the_entry(home: Path) -> None:
+    Path("shop.py").write_text(f"import os\nos.environ['TOKEN']\nprint('on stdout')\n{SERVER}", encoding="utf-8")
+
+    assert 1 == run("--host", "claude-code", "--yes").exit_code
+    done = run("--host", "claude-code", "--yes", "--env", "TOKEN=1")
+    assert 0 == done.exit_code
+    assert "on stdout" not in done.output
+    assert (home / ".claude.json").exists()
+
+
+def test_a_file_that_takes_too_long_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text("import time\ntime.sleep(60)\n", encoding="utf-8")
+
+    with pytest.raises(UsageError, match=r"slow\.py was not loaded within 0\.2 seconds, so nothing was changed"):
+        check_server(str(tmp_path / "slow.py"), {}, seconds=0.2)
 
 
 def test_an_object_of_the_file_can_be_named(home: Path) -> None:
@@ -167,6 +217,20 @@ def test_the_user_is_asked(answer: str, status: int, home: Path, at_terminal: Ca
     assert status == end[0]
     assert (status == 0) == (home / ".claude.json").exists()
     assert status == 0 or "Error: nothing was changed." in end[2]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are pseudo terminals on POSIX only")
+@pytest.mark.slow
+def test_an_interrupt_at_the_question_changes_nothing(home: Path, at_terminal: Callable[..., Terminal]) -> None:
+    terminal = at_terminal("install", "shop.py", "--host", "claude-code", is_output_too=True)
+    terminal.sees("Write this into the configuration of Claude Code? [y/N]: ")
+    terminal.types("\x03")
+    end = terminal.end()
+
+    assert 130 == end[0]
+    assert "Nothing was changed." in end[2]
+    assert "Aborted" not in end[2]
+    assert not (home / ".claude.json").exists()
 
 
 def test_without_a_terminal_there_is_no_question(home: Path) -> None:
@@ -257,6 +321,10 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "no projects": (
         ("shop.py", "--host", "claude-desktop", "--project"),
+        "Claude Desktop has no file for projects; leave out `--project`.",
+    ),
+    "no projects to print": (
+        ("shop.py", "--host", "claude-desktop", "--project", "--print"),
         "Claude Desktop has no file for projects; leave out `--project`.",
     ),
     "two files": (
