@@ -66,6 +66,7 @@ __all__ = [
     "UsageError",
     "printable",
     "quoted",
+    "seconds_text",
     "sole_exception",
 ]
 
@@ -327,9 +328,8 @@ class RequestTimedOut(McpgenError, TimeoutError):  # noqa: N818 (as the tree abo
         super().__init__(method)  # a TimeoutError takes two arguments as errno and its text
 
     def __str__(self) -> str:
-        if self.server is not None:
-            return f"the server {self.server!r} was not ready within {self.seconds:g} seconds"
-        return f"{self.method} was not answered within {self.seconds:g} seconds"
+        what = f"{self.method} was not answered" if self.server is None else f"the server {self.server!r} was not ready"
+        return f"{what} within {seconds_text(self.seconds)}"
 
 
 class NoCommonRevision(McpgenError):  # noqa: N818 (as the tree above names it)
@@ -369,9 +369,6 @@ class RequestLost(McpgenError):  # noqa: N818 (as the tree above names it)
 # Enough to recognise the text; an error must not be as long as the message that caused it.
 MAX_QUOTED_CHARS = 300
 
-# Spaces of other widths, such as the one between Japanese words, need no escape: terminals print them as they are.
-_SPACES = "Zs"
-
 
 def quoted(text: str) -> str:
     """Return text from a peer, truncated, and with control characters escaped."""
@@ -385,9 +382,15 @@ def printable(text: str) -> str:
 
 
 def _escaped(character: str) -> str:
-    if character.isprintable() or unicodedata.category(character) == _SPACES:
+    # Spaces of other widths, such as the one between Japanese words, need no escape: terminals print them as they are.
+    if character.isprintable() or unicodedata.category(character) == "Zs":
         return character
     return character.encode("unicode_escape").decode("ascii")
+
+
+def seconds_text(seconds: float) -> str:
+    """Return a number of seconds with its unit, such as ``1 second``."""
+    return f"{seconds:g} second{'' if seconds == 1 else 's'}"
 
 
 def sole_exception(error: E) -> E:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import click
+import msgspec
 
 from mcpgen.runtime.adapt.json_pointer import is_array, is_object
 from mcpgen.runtime.cli.client.arguments import (
@@ -27,6 +28,7 @@ from mcpgen.runtime.cli.client.options import (
     SERVER,
     STATUS,
     TARGET,
+    ArgumentsCommand,
     ClientOptions,
     ServerOptions,
     options_of,
@@ -91,10 +93,10 @@ class _Command:
         features["cache"] = not given["no_cache"]
         self.client_run = ClientRun(self.target, self.err, note, revision=revision, seconds=seconds, **features)
 
-    def declare_features(self) -> None:
+    def declare_features(self, **more: Unpack[Options]) -> None:
         """Prepare a client with roots and logging; and with elicitation, if a user sits at the terminal."""
         self.display.level = self._level or self.display.level
-        options: Options = {"log": self.display.log}
+        options: Options = {**more, "log": self.display.log}
         if self._roots:
             paths = [Path(each).resolve() for each in self._roots]
             options["roots"] = [models.Root(uri=each.as_uri(), name=each.name) for each in paths]
@@ -150,7 +152,7 @@ def inspect(*, target: tuple[str, ...], **options: Unpack[ServerOptions]) -> Non
     command.run(work)
 
 
-@click.command(cls=ServerCommand, epilog=STATUS)
+@click.command(cls=ArgumentsCommand, epilog=STATUS)
 @options_of(*CLIENT, FOLDER, MAX_ITEMS)
 @click.option(
     "--json-args",
@@ -174,7 +176,8 @@ def call(
     TARGET is the server's URL, its command (in quotes), or FILE.py[:OBJECT] as for "mcpgen serve".
 
     The tool's input schema decides how VALUE is read: as text, as a number, as true or false, or as JSON if the tool
-    takes an array or an object. KEY:=JSON passes any JSON value, whatever the schema says.
+    takes an array or an object. KEY:=JSON passes any JSON value, whatever the schema says. The values of KEY:=JSON and
+    of --json-args are not checked.
 
     Example: mcpgen call server.py price item=tea count=2
     """
@@ -183,7 +186,7 @@ def call(
     command = _Command([target], **options)
     pairs = parse_pairs(arguments)
     whole = None if json_args is None else parse_json_object(json_args)
-    command.declare_features()
+    command.declare_features(tasks=True)
 
     async def work(client: Client) -> int:
         items, problem = await _fetch_tools(client, command)
@@ -198,11 +201,21 @@ def call(
         except InvalidArguments as error:
             return _report_invalid(command, error.reasons, tool, schema)
         await command.set_log_level(client)
-        await client.call_tool(tool, given, on_progress=command.display.progress)
+        found = await client.call_tool(tool, given, on_progress=command.display.progress)
         command.err.clear_status()
-        return command.results.tool(command.client_run.result("tools/call"), output)
+        return command.results.tool(_tool_result(command.client_run, found), output)
 
     command.run(work)
+
+
+def _tool_result(client_run: ClientRun, found: models.CallToolResult) -> dict[str, Any]:
+    """Return the result of a tool as the server sent it; *found* if the result came in the state of a task."""
+    sent: dict[str, Any] = client_run.result("tools/call")
+    if sent.get("resultType") != "task" and not ("task" in sent and "content" not in sent):
+        return sent
+    # Servers of 2025-11-25 send it as the result of `tasks/result`.
+    result: dict[str, Any] = client_run.result("tasks/result") or msgspec.to_builtins(found)
+    return result
 
 
 async def _fetch_tools(client: Client, command: _Command) -> tuple[list[Any], str]:
@@ -240,7 +253,7 @@ def read(*, target: str, uri: str, output: str | None, **options: Unpack[ClientO
     command.run(work)
 
 
-@click.command(cls=ServerCommand, epilog=STATUS)
+@click.command(cls=ArgumentsCommand, epilog=STATUS)
 @options_of(*CLIENT, FOLDER, MAX_ITEMS)
 @TARGET
 @click.argument("name", metavar="NAME")

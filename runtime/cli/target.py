@@ -46,6 +46,7 @@ class Target:
         kind: Whether *name* is a command, a URL, or the name of a server whose command may have secrets.
         transport: The transport that reaches the server.
         is_file: Whether the server is a Python file or module, run with ``mcpgen serve``.
+        hint: What the user may have meant, for the case that the command cannot be started; empty if it is unknown.
 
     Args:
         transport: The transport that reaches the server.
@@ -65,6 +66,7 @@ class Target:
         self.kind: Literal["command", "url", "server"] = kind
         self.name: str = transport.description if name is None else name
         self.is_file: bool = name is not None
+        self.hint: str = ""
         self.stderr: StandardError = StandardError() if stderr is None else stderr
 
 
@@ -147,7 +149,16 @@ def parse_target(
         ours = {name: os.environ[name] for name in PYTHON_VARIABLES if name in os.environ}
         command = serve_command(f"{Path(file).resolve()}{rest}" if directory and _is_file(word) else word, ["--debug"])
         return _command(command, {**ours, **variables}, directory, join_command(["mcpgen", "serve", word]))
-    return _command([word] if shutil.which(word) is not None else word, variables, directory)
+    found = shutil.which(word) is not None
+    target = _command([word] if found else word, variables, directory)
+    target.hint = "" if found or len(word.split()) > 1 else _hint(word)
+    return target
+
+
+def _hint(word: str) -> str:
+    if Path(f"{word}.py").is_file():
+        return f"Did you mean {escaped_line(word)}.py?"
+    return "TARGET is a Python file, a module:object, a URL or a command."
 
 
 def check_one_url(words: Sequence[str]) -> None:

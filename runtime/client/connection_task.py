@@ -37,18 +37,19 @@ if TYPE_CHECKING:
     from mcpgen.runtime.transports.interfaces import Channel, Transport
     from mcpgen.runtime.transports.spawner import StartedFunction
 
-__all__ = ["ConnectionTask"]
+__all__ = ["SLOW_START", "ConnectionTask"]
 
 _LOG = logging.getLogger("mcpgen.session")
 _CLIENT_LOG = logging.getLogger("mcpgen.client")
 
 # A user who waits this long is told how to wait less.
 _HINT_SECONDS: Final = 2.0
-_HINT: Final = (
-    "the server is not ready after %g seconds. A possible reason: the client asks first whether the server needs "
-    "`initialize`, and some servers do not answer this question. If you know the revision of the server, name it: "
-    "`--revision 2025-11-25`, or in Python `revisions=['2025-11-25']`"
+SLOW_START: Final = (
+    "the server has not answered for %g seconds. A possible reason: the client asks first whether the server needs "
+    "`initialize`, and some older servers do not answer this question. If you know the revision of the server, name "
+    "it: `revisions=['2025-11-25']`"
 )
+"""The warning about a server that is slow to start. The commands show another text in its place."""
 
 
 class ConnectionTask:
@@ -113,7 +114,7 @@ class ConnectionTask:
             with anyio.move_on_after(_HINT_SECONDS):
                 await self._ready.wait()
             if self._is_probing and not self._ready.is_set():
-                _CLIENT_LOG.warning(_HINT, _HINT_SECONDS)
+                _CLIENT_LOG.warning(SLOW_START, _HINT_SECONDS)
             await self._ready.wait()
         except BaseException:
             await self.close()

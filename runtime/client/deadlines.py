@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from mcpgen.runtime.errors import RequestTimedOut
+from mcpgen.runtime.errors import RequestTimedOut, seconds_text
 
 if TYPE_CHECKING:
     from mcpgen.runtime.client.client_session import ClientSession
@@ -88,7 +88,7 @@ class Deadlines:
             if each.deadline <= now:
                 is_final = each.deadline >= each.final_deadline
                 seconds = each.max_seconds if is_final else each.timeout_seconds
-                self._session.cancel(each, f"it was not answered within {seconds:g} seconds")
+                self._session.cancel(each, f"it was not answered within {seconds_text(seconds)}")
                 each.fail(RequestTimedOut(each.method, seconds))
             else:
                 self._next_check = min(self._next_check, each.deadline)

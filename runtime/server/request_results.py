@@ -10,7 +10,7 @@ import anyio
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from mcpgen.runtime.errors import RequestError
+from mcpgen.runtime.errors import RequestError, seconds_text
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.server_requests import send_request
 
@@ -38,9 +38,8 @@ async def wait_result(session: ServerSession, exchange: Exchange | None, request
             if not request.is_done:
                 session.withdraw(request, exchange)
         if not request.is_done:
-            raise RequestError(
-                ErrorCode.INTERNAL_ERROR, f"the client did not answer within {session.limits.answer_seconds:g} seconds"
-            )
+            limit = seconds_text(session.limits.answer_seconds)
+            raise RequestError(ErrorCode.INTERNAL_ERROR, f"the client did not answer within {limit}")
     return request.result()
 
 

@@ -119,7 +119,7 @@ def convert_arguments(pairs: dict[str, tuple[str, bool]], schema: object) -> dic
             if is_json:
                 reasons.append(f"`{escaped_line(key)}` is not valid JSON: {error}.")
             elif key in properties or is_open:
-                expected, hint = _expected(inner, schema), _json_hint(key, inner, schema)
+                expected, hint = _expected(inner, schema), _value_hint(key, inner, schema)
                 reasons.append(f"`{escaped_line(key)}` must be {expected}, not {escaped_line(text)!r}.{hint}")
     if reasons:
         raise InvalidArguments(reasons)
@@ -152,8 +152,10 @@ def _expected(schema: object, root: object) -> str:
     return "; ".join(choices) or f"of type {type_text(schema, root)}"
 
 
-def _json_hint(key: str, schema: object, root: object) -> str:
+def _value_hint(key: str, schema: object, root: object) -> str:
     names = type_names(schema, root)
+    if "boolean" in names and "enum" not in resolve_ref(schema, root):
+        return " Write true or false."
     example = "[…]" if "array" in names else "{…}" if "object" in names else ""
     return f" Write JSON: {escaped_line(key)}='{example}'" if example else ""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from typing import TYPE_CHECKING, Any, Final, Unpack
+from urllib.parse import urlsplit
 
 import anyio
 import click
@@ -14,6 +15,7 @@ from mcpgen.runtime.api.connect import connect
 from mcpgen.runtime.cli.client.recording_transport import RecordingTransport
 from mcpgen.runtime.cli.client.terminal import Keyboard, on_signal
 from mcpgen.runtime.cli.terminal_text import as_json, error_text, escaped_line, escaped_text, sentence
+from mcpgen.runtime.client.connection_task import SLOW_START
 from mcpgen.runtime.errors import (
     InvalidPayload,
     McpgenError,
@@ -38,7 +40,13 @@ __all__ = ["ClientRun"]
 # What programs print when they miss an environment variable.
 _MISSING_VARIABLE: Final = re.compile(r"environ|KeyError: '[A-Z][A-Z0-9_]+'")
 
+# The error of mcpgen's servers. A path that begins with two slashes could name another host.
+_ENDPOINT: Final = re.compile(r"nothing is served at this path; the endpoint is (/(?!/)[!-~]*)")
+
 _PROBE: Final = "server/discover"
+
+# In place of the client's warning, which names an option of `connect`.
+_SLOW_START: Final = "the server has not answered for %g seconds. Some older servers need `--revision 2025-11-25`."
 
 _INTERRUPTED: Final = 130  # 128 + SIGINT, as in shells
 
@@ -183,6 +191,10 @@ class ClientRun:
         if isinstance(error, RequestTimedOut) and self.target.stderr.last_lines:
             lines.append("The last lines of its standard error:")
             lines += [f"    {escaped_line(line)}" for line in self.target.stderr.last_lines]
+        if isinstance(error, RequestRefused) and self.target.kind == "url":
+            lines += _right_url(self.target.name, error.message)
+        if isinstance(error, UsageError) and self.target.hint and "cannot be started" in message:
+            lines.append(self.target.hint)
         self._screen.lines(lines)
 
 
@@ -194,7 +206,15 @@ class _NoteHandler(logging.Handler):
         self._note = note
 
     def emit(self, record: logging.LogRecord) -> None:
+        if record.msg == SLOW_START:
+            record = logging.makeLogRecord({"msg": _SLOW_START, "args": record.args})
         self._note(record.getMessage())
+
+
+def _right_url(url: str, message: str) -> list[str]:
+    """Return a line with the URL of the endpoint, if *message* is of a server of mcpgen at another path."""
+    found = _ENDPOINT.fullmatch(message)
+    return [] if found is None else [f"Use {escaped_line(urlsplit(url)._replace(path=found[1], query='').geturl())}"]
 
 
 def _message(error: McpgenError) -> str:

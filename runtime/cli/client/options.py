@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final, NotRequired, TypeVar
 import click
 
 from mcpgen.runtime.cli.completion_command import complete_target
-from mcpgen.runtime.cli.hosts.config_option import CONFIG, ConfigOptions
+from mcpgen.runtime.cli.hosts.config_option import CONFIG, ConfigOptions, ServerCommand
+from mcpgen.runtime.cli.terminal_text import escaped_line
 from mcpgen.runtime.protocol.log_levels import LEVELS
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.log_levels import Level
 
 __all__ = [
+    "ArgumentsCommand",
     "CLIENT",
     "ClientOptions",
     "FOLDER",
@@ -96,11 +98,42 @@ def options_of(*options: Callable[[F], F]) -> Callable[[F], F]:
 _NO_CACHE: Final = click.option(
     "--no-cache",
     is_flag=True,
-    help="Do not remember on disk whether the server needs `initialize`, and find it out again.",
+    help="Ignore and do not write the cache of servers that need `initialize`.",
 )
 _QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Hide the standard error of the server's process.")
 SERVER: Final = (_QUIET, _NO_CACHE, _REVISION, _JSON, _TIMEOUT, _ENV, _CWD, _HEADER, _BEARER, *CONFIG)
 CLIENT: Final = (*SERVER, _ROOT, _LOG_LEVEL)
+
+
+class ArgumentsCommand(ServerCommand):
+    """A command with the arguments ``KEY=VALUE`` of a tool or a prompt, which some users write as options."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the command line."""
+        given = list(args)  # click empties the other one
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            pair = self._as_pair(ctx, given, error.option_name)
+            if not pair:
+                raise
+            message = f"No such option {error.option_name!r}. Write arguments as {pair}."
+            raise click.UsageError(escaped_line(message), ctx) from None
+
+    def _as_pair(self, ctx: click.Context, words: list[str], option: str) -> str:
+        """Return ``KEY=VALUE`` for *option*; empty if it stands before the name of the tool or prompt."""
+        index = next((at for at, word in enumerate(words) if word.startswith(option)), len(words))
+        try:
+            found, _, _ = self.make_parser(ctx).parse_args(words[:index])
+        except click.UsageError:
+            return ""
+        names = [each.name for each in self.get_params(ctx) if isinstance(each, click.Argument) and each.nargs == 1]
+        if not all(isinstance(found.get(name), str) for name in names):
+            return ""
+        _, equals, value = "".join(words[index : index + 1]).partition("=")
+        if not equals:
+            value = next((word for word in words[index + 1 : index + 2] if not word.startswith("-")), "VALUE")
+        return f"{option.lstrip('-')}={value}"
 
 
 class ServerOptions(ConfigOptions):

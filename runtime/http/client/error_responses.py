@@ -74,6 +74,8 @@ _ADVICE: Final = {
     503: "the server is not ready, or overloaded",
     504: "the server did not answer a gateway in time",
 }
+# With these, a JSON-RPC error says itself what is wrong, such as an unknown session, or a server that shuts down.
+_SAYS_ITSELF: Final = frozenset({NOT_FOUND, 503})
 _MAX_RETRY_AFTER_CHARS: Final = 40
 _MAX_EXCERPT_CHARS: Final = 300
 
@@ -135,14 +137,14 @@ def not_a_message(response: httpx.Response, address: Address, advice: str, body:
 
 def _failure(response: httpx.Response, address: Address, excerpt: str, *, is_json_rpc: bool = False) -> HttpRefused:
     status = response.status_code
-    # A JSON-RPC error says itself what was not found: a session or a method.
-    advice = "" if is_json_rpc and status == NOT_FOUND else _ADVICE.get(status, "")
+    advice = "" if is_json_rpc and status in _SAYS_ITSELF else _ADVICE.get(status, "")
     if response.has_redirect_location:
         advice = _redirect_advice(response, address)
     retry_after = response.headers.get("retry-after", "")
     if status in (429, 503) and retry_after:
-        unit = " seconds" if retry_after.isdigit() else ""
-        advice += f"; try again {'in' if unit else 'at'} {printable(retry_after[:_MAX_RETRY_AFTER_CHARS])}{unit}"
+        unit = "" if not retry_after.isdigit() else " second" if retry_after == "1" else " seconds"
+        again = f"try again {'in' if unit else 'at'} {printable(retry_after[:_MAX_RETRY_AFTER_CHARS])}{unit}"
+        advice = f"{advice}; {again}" if advice else again
     return HttpRefused(url=address.shown, status=status, excerpt=excerpt, advice=advice)
 
 

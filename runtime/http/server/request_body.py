@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import anyio
 
-from mcpgen.runtime.errors import McpgenError
+from mcpgen.runtime.errors import McpgenError, seconds_text
 from mcpgen.runtime.http.server.open_requests import OPEN_REQUEST_BYTES, TOO_MANY
 from mcpgen.runtime.http.server.responses import ClientDisconnected
 from mcpgen.runtime.http.server.timeouts import with_timeout
@@ -119,7 +119,7 @@ async def read_body(  # noqa: PLR0913 (the request, and its limits)
             parts, body = [body], b""  # the first part must not be kept while the others arrive
             body = await _read_rest(receive, parts, max_bytes, seconds, _Upload(uploads, owner))
     except TimeoutError:
-        raise BodyRefused(408, f"the body did not arrive within {seconds:g} seconds (body_seconds)") from None
+        raise BodyRefused(408, f"the body did not arrive within {seconds_text(seconds)} (body_seconds)") from None
     if len(body) > max_bytes:
         raise _too_long(max_bytes)
     return body

@@ -52,6 +52,20 @@ async def log(ctx: Context) -> str:
     return "logged"
 """
 
+TASKS = """
+from mcpgen import Server
+
+server = Server("tasks")
+
+@server.tool(task="always")
+async def ferment() -> str:
+    return "risen"
+
+@server.tool(task="always")
+async def burn() -> str:
+    raise ValueError("burnt")
+"""
+
 
 @pytest.fixture
 def ours(tmp_path: Path) -> str:
@@ -307,7 +321,7 @@ def test_a_server_that_cannot_be_reached_is_status_1(command: str, said: str) ->
     status, out, err = run("inspect", command)
 
     assert (1, "") == (status, out)
-    assert all(line.startswith(("Error: ", "Note: ", "    ")) for line in err.splitlines())
+    assert all(line.startswith(("Error: ", "Note: ", "TARGET is", "    ")) for line in err.splitlines())
     assert said in err
     assert "\x1b" not in err
     assert "Traceback" not in err
@@ -352,7 +366,7 @@ def test_progress_does_not_lengthen_the_time_that_one_has_given(tmp_path: Path) 
     status, out, err = run("call", server(tmp_path, code), "a", "--timeout", "1")
 
     assert (1, "") == (status, out)
-    assert "tools/call was not answered within 1 second" in err
+    assert "Error: tools/call was not answered within 1 second\n" in err
 
 
 def test_a_server_that_crashes_is_told_with_its_last_words() -> None:
@@ -479,6 +493,67 @@ def test_arguments_come_as_json(source: str, tmp_path: Path) -> None:
     )
 
     assert (0, {"value": [1]}) == (status, json.loads(out)["given"])
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_the_result_of_a_task_is_shown_and_its_failure_is_status_1(revision: str, tmp_path: Path) -> None:
+    file = tmp_path / "tasks.py"
+    file.write_text(TASKS, encoding="utf-8")
+    words = ("--quiet", "--revision", revision)
+
+    assert (0, "risen\n", "") == run("call", *words, str(file), "ferment")
+    assert [{"type": "text", "text": "risen"}] == json.loads(run("call", "--json", str(file), "ferment")[1])["content"]
+    assert (1, "", "The tool burn failed: ValueError: burnt\n") == run("call", *words, str(file), "burn")
+
+
+def test_values_that_are_given_as_json_are_not_checked() -> None:
+    for words in (("boat:=1", 'when:="x"', "people:=[]"), ("--json-args", '{"boot": 1}')):
+        assert "Arguments of book" not in run("call", COMMAND, "book", *words)[2]
+    assert 2 == run("call", COMMAND, "book", "boot:=1")[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("call", "x.py", "greet", "--name", "Ann"), "No such option '--name'. Write arguments as name=Ann."),
+        (("call", "x.py", "greet", "a=1", "--name=Ann"), "No such option '--name'. Write arguments as name=Ann."),
+        (("prompt", "x.py", "greet", "--name"), "No such option '--name'. Write arguments as name=VALUE."),
+        (("call", "--config", "x", "greet", "--name", "A"), "No such option '--name'. Write arguments as name=A."),
+        (("call", "--jso", "x.py", "greet"), "No such option '--jso'. "),
+        (("call", "x.py", "--jso", "greet"), "No such option '--jso'. "),
+    ],
+)
+def test_an_argument_that_is_written_as_an_option_is_explained(words: tuple[str, ...], said: str) -> None:
+    status, _, err = run(*words)
+
+    assert 2 == status
+    assert f"Error: {said}" in err
+
+
+@pytest.mark.parametrize("name", ["greeter", "./greeter", "README.md"])
+def test_a_command_that_is_not_there_is_told_what_a_target_is(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for each in ("greeter.py", "README.md"):
+        (tmp_path / each).touch()
+    status, _, err = run("inspect", name)
+    hint = f"Did you mean {name}.py?" if "greeter" in name else "TARGET is a Python file, a module:object, a URL or"
+
+    assert 1 == status
+    assert err.splitlines()[1].startswith(hint)
+
+
+def test_a_server_that_does_not_answer_the_first_question_is_noted_without_python(tmp_path: Path) -> None:
+    command = server(tmp_path, "if method == 'initialize': hello({})")
+    program = tmp_path / "program.py"
+    text = program.read_text(encoding="utf-8").replace("        say(id=message['id'], error=", "        str(", 1)
+    program.write_text(text.replace("'what?'})", "'what?'})"), encoding="utf-8")
+    status, _, err = run("inspect", command, "--no-cache")
+
+    assert 0 == status
+    note = "the server has not answered for 2 seconds. Some older servers need `--revision 2025-11-25`."
+    assert f"Note: {note}\n" == err
 
 
 def test_arguments_that_do_not_fit_are_explained_with_what_the_tool_takes() -> None:

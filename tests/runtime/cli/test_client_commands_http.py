@@ -59,6 +59,9 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(self.server.status, b"<html>Sign in!</html>")
         elif "id" not in message:
             self._answer(202, b"")
+        elif self.path.startswith("/?"):
+            refused = {"code": -32600, "message": "nothing is served at this path; the endpoint is /mcp"}
+            self._answer(404, json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": refused}).encode())
         else:
             result = {"jsonrpc": "2.0", "id": message["id"], "result": RESULTS.get(message["method"], {})}
             self._answer(200, json.dumps(result).encode())
@@ -175,6 +178,13 @@ def test_a_server_that_is_not_there_is_named() -> None:
 
     assert (1, "") == (status, out)
     assert "Error: cannot connect to http://127.0.0.1:1/mcp: Connection refused\n" == err
+
+
+def test_the_url_of_the_endpoint_is_named_at_another_path(server: Server) -> None:
+    status, _, err = run("inspect", f"{server.url.removesuffix('/mcp')}?key=secret")
+
+    assert 1 == status
+    assert err.endswith(f"nothing is served at this path; the endpoint is /mcp\nUse {server.url}\n")
 
 
 # --- trace

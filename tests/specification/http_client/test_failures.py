@@ -64,6 +64,8 @@ async def still_there(client: Any, server: Played) -> None:
 
 # --- bodies that are no answers
 
+STOPPING = b'{"jsonrpc":"2.0","error":{"code":-32603,"message":"the server is shutting down"}}'
+
 
 @spec("2026-07-28", "basic/transports/streamable-http#sending-messages")
 @pytest.mark.parametrize(
@@ -246,6 +248,26 @@ async def test_a_server_that_says_what_it_does_not_find_is_not_contradicted(body
     refused = await read_error_reply(httpx.Response(404, content=body), None, parse_address("http://example.com/mcp"))
 
     assert f"http://example.com/mcp answered 404 Not Found{said}" == str(refused.failure)
+
+
+@spec("2026-07-28", "basic/transports/streamable-http#sending-messages")
+@pytest.mark.parametrize(
+    ("retry_after", "body", "said"),
+    [
+        ("", b"", ": the server is not ready, or overloaded"),
+        ("", STOPPING, "; the response says: the server is shutting down (-32603)"),
+        ("1", STOPPING, ": try again in 1 second; the response says: the server is shutting down (-32603)"),
+        ("9", b"", ": the server is not ready, or overloaded; try again in 9 seconds"),
+    ],
+)
+async def test_a_server_that_says_why_it_is_unavailable_is_quoted_without_a_guess(
+    retry_after: str, body: bytes, said: str
+) -> None:
+    headers = {"retry-after": retry_after} if retry_after else {}
+    response = httpx.Response(503, content=body, headers=headers)
+    refused = await read_error_reply(response, None, parse_address("http://example.com/mcp"))
+
+    assert f"http://example.com/mcp answered 503 Service Unavailable{said}" == str(refused.failure)
 
 
 @spec("2025-11-25", "basic/transports#backwards-compatibility")
