@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from mcpgen.codegen.pinned import is_label
 if TYPE_CHECKING:
     from mcpgen.codegen.pinned import SchemaRoom
 
-__all__ = ["BuildOptions", "check_usage", "extension_of", "sources_of"]
+__all__ = ["BuildOptions", "build_command", "check_usage", "extension_of", "sources_of"]
 
 NO_BASE = "none"
 
@@ -64,6 +65,32 @@ class BuildOptions(msgspec.Struct, frozen=True, kw_only=True):
         return self.build_all or bool(self.revisions) or self.schema is not None or self.extension is not None
 
 
+def build_command(options: BuildOptions) -> str:
+    """Return the command that builds what *options* name, for a shell."""
+    words = ["mcpgen", "build"]
+    if options.build_all:
+        words.append("--all")
+    for revision in options.revisions:
+        words += ["--revision", revision]
+    flags = {"--adapters": options.adapters, "--copy-base": options.copy_base}
+    values = {
+        "--schema": options.schema,
+        "--based-on": options.based_on,
+        "--overlay": options.overlay,
+        "--templates": options.templates,
+        "--changes": options.changes,
+        "--extension": options.extension,
+        "--id": options.identifier,
+        "--base": options.base,
+        "--out": options.out,
+    }
+    words += [flag for flag, is_set in flags.items() if is_set]
+    for option, value in values.items():
+        if value:
+            words += [option, str(value)]
+    return shlex.join(words)
+
+
 def check_usage(options: BuildOptions) -> None:
     """Check that the options fit each other.
 
@@ -82,10 +109,7 @@ def check_usage(options: BuildOptions) -> None:
     if options.schema is None:
         if options.based_on or options.overlay is not None or options.adapters:
             raise click.UsageError("`--based-on`, `--overlay` and `--adapters` need `--schema FILE`.")
-        if options.build_all == bool(options.revisions):
-            raise click.UsageError(
-                "Give one of: `--all`; `--revision R`; or `--schema FILE --revision LABEL --based-on R --out DIR`."
-            )
+        _check_revisions(options)
         return
     if options.build_all or len(options.revisions) != 1 or options.out is None:
         raise click.UsageError(
@@ -96,6 +120,16 @@ def check_usage(options: BuildOptions) -> None:
             f"`--revision` is not a valid label. Use at most {names.MAX_LABEL_LENGTH} ASCII letters and digits, with "
             "single dots or hyphens between them. A label cannot be a path, and if it looks like a date, "
             "it must be one."
+        )
+
+
+def _check_revisions(options: BuildOptions) -> None:
+    if options.build_all and options.revisions:
+        raise click.UsageError("Give either `--all` or `--revision R`, not both.")
+    if not options.names_something:
+        raise click.UsageError(
+            "Give one of: `--all`; `--revision R`; `--schema FILE --revision LABEL --based-on R --out DIR`; or "
+            "`--extension FILE --id ID --base R --out DIR`."
         )
 
 

@@ -13,7 +13,7 @@ import msgspec
 from mcpgen.codegen import names
 from mcpgen.codegen.adapters.build import FOLDER, draft_adapter, generate_adapters, plan_draft, planned
 from mcpgen.codegen.build import SUPPORT, Package, Source, generate, generate_registry, pinned_source
-from mcpgen.codegen.build_options import BuildOptions, check_usage, extension_of, sources_of
+from mcpgen.codegen.build_options import BuildOptions, build_command, check_usage, extension_of, sources_of
 from mcpgen.codegen.build_summary import Built, differences_from_base, import_line, unchanged_files
 from mcpgen.codegen.checkout import find_checkout
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
@@ -26,9 +26,25 @@ from mcpgen.codegen.render import DEFAULT, Templates
 from mcpgen.codegen.sync_client import generate_sync_client
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-__all__ = ["BuildOptions", "chosen", "differences", "run_build"]
+__all__ = ["BuildOptions", "Comparison", "chosen", "compare_with_build", "run_build"]
+
+
+class Comparison(msgspec.Struct, kw_only=True):
+    """The result of comparing files with a fresh build.
+
+    Attributes:
+        changed: The paths of files that differ, each with the difference.
+        unexpected: The paths of files that are not generated.
+        folders: The names of the folders that were compared.
+        command: The command that builds the files again.
+    """
+
+    changed: dict[Path, str] = {}
+    unexpected: list[Path] = []
+    folders: list[str] = []
+    command: str = "mcpgen build"
 
 
 def chosen(given: dict[str, Any], *, needed: bool) -> list[BuildOptions]:
@@ -148,15 +164,27 @@ def _vendored_extensions(room: SchemaRoom) -> tuple[dict[str, str], list[Diagnos
     return files, findings
 
 
-def differences(options: Sequence[BuildOptions]) -> tuple[dict[Path, str], list[Path]]:
-    """Return the differences of the files from a fresh build, and the paths of files that are not generated."""
+def compare_with_build(given: dict[str, Any]) -> Comparison:
+    """Compare files with a fresh build; *given* are the options of the command ``check``."""
     room = SchemaRoom()
-    changed: dict[Path, str] = {}
-    unexpected: list[Path] = []
+    options = [_with_copies(room, each) for each in chosen(given, needed=False)]
+    found = Comparison()
+    if any(each.out is None for each in options):
+        found.command = "mcpgen build --all"
+    elif any(given.values()):  # otherwise, the options are in [tool.mcpgen]
+        found.command = build_command(options[0])
     for files, folder, beside in [each for one in options for each in _compared(room, one)]:
-        changed |= drift(files, folder)
-        unexpected += _strays(files, folder, beside)
-    return changed, unexpected
+        found.changed |= drift(files, folder)
+        found.unexpected += _strays(files, folder, beside)
+        found.folders.append(folder.name)
+    return found
+
+
+def _with_copies(room: SchemaRoom, options: BuildOptions) -> BuildOptions:
+    """Return *options*; if they name only a folder, with the revisions whose bindings are in it."""
+    if options.out is None or options.names_something:
+        return options
+    return msgspec.structs.replace(options, revisions=_copies(room, options.out))
 
 
 _Compared: TypeAlias = tuple[dict[str, str], Path, frozenset[str]]
@@ -179,8 +207,6 @@ def _compared(room: SchemaRoom, options: BuildOptions) -> Iterator[_Compared]:
         if blocking:
             yield blocking, _api(root), frozenset(each.name for each in _api(root).iterdir())
         return
-    if not options.names_something:
-        options = msgspec.structs.replace(options, revisions=_copies(room, out))
     check_usage(options)
     if options.extension is not None:
         for package in _extension_packages(room, options, options.extension):
@@ -203,7 +229,7 @@ def _copies(room: SchemaRoom, out: Path) -> tuple[str, ...]:
     findings = [
         Diagnostic(
             code="MG404",
-            message=f"{out / folder} is not a copy of a vendored revision",
+            message=f"{out / folder} is not a package that mcpgen built from an official revision",
             hint="Give the options with which it was built, or write them to [tool.mcpgen] in pyproject.toml.",
         )
         for folder in folders

@@ -5,7 +5,6 @@ Their ``--help`` needs none of the packages that generate code, so `build_run` i
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,16 +30,16 @@ _options = (
         "labels",
         multiple=True,
         metavar="R",
-        help="A vendored revision (see `mcpgen schema list`). Repeat the option for several.",
+        help="An official revision (see `mcpgen schema list`). Repeat the option for several.",
     ),
-    click.option("--all", "build_all", is_flag=True, help="All vendored revisions."),
+    click.option("--all", "build_all", is_flag=True, help="All official revisions."),
     click.option("--schema", type=click.Path(path_type=Path), metavar="FILE", help="This schema document instead."),
     click.option(
         "--based-on",
         metavar="R",
         default="",
-        help="With --schema: the vendored revision on which FILE is based. The command uses the overlay and "
-        "docstrings of R, without the entries that do not fit FILE. With `none`, it uses no vendored revision.",
+        help="With --schema: the official revision on which FILE is based. The command uses the overlay and "
+        "docstrings of R, without the entries that do not fit FILE. With `none`, it uses no official revision.",
     ),
     click.option(
         "--overlay",
@@ -72,7 +71,7 @@ _options = (
     click.option(
         "--id", "identifier", metavar="ID", default="", help="With --extension: its identifier, com.example/name."
     ),
-    click.option("--base", metavar="R", default="", help="With --extension: the vendored revision that it extends."),
+    click.option("--base", metavar="R", default="", help="With --extension: the official revision that it extends."),
     click.option(
         "--copy-base", is_flag=True, help="With --extension: copy the bindings of R too, so that msgspec suffices."
     ),
@@ -126,32 +125,34 @@ def build(*, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - the options
 def check(*, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - the options, which click has checked
     """Check that generated bindings equal a fresh build.
 
-    The command builds in memory and prints the differences. It changes no generated file. The exit status is 1 if
-    there are differences.
+    The command builds in memory and prints the differences, or one line for each folder without differences. It
+    changes no generated file. The exit status is 1 if there are differences.
 
-    In a checkout of mcpgen, the command without --out checks generated/ and the hashes of the vendored documents.
+    In a checkout of mcpgen, the command without --out checks generated/ and the hashes of the documents in schema/.
     Outside a checkout, the command without options takes its options from [tool.mcpgen] in pyproject.toml.
 
     With --out DIR, the command checks the files that `mcpgen build` with the same options writes to DIR. Without
-    --revision, --all and --schema, it checks each vendored revision whose bindings are in DIR.
+    --revision, --all and --schema, it checks each official revision whose bindings are in DIR.
     """
-    from mcpgen.codegen.build_run import chosen, differences  # noqa: PLC0415 (see above)
+    from mcpgen.codegen.build_run import compare_with_build  # noqa: PLC0415 (see above)
 
     with refusals_reported(as_json=as_json):
-        changed, unexpected = differences(chosen(given, needed=False))
+        found = compare_with_build(given)
         if not as_json:
-            for difference in changed.values():
+            for difference in found.changed.values():
                 click.echo(difference)
-        findings = [_drifted(f"{path} differs from a fresh build") for path in changed]
-        findings += [_drifted(f"{path} is not a generated file") for path in unexpected]
+        findings = [_drifted(f"{path} differs from a fresh build", f"Run: {found.command}") for path in found.changed]
+        findings += [
+            _drifted(f"{path} is not a generated file", "Move it away, or delete it.") for path in found.unexpected
+        ]
         if findings:
             raise Refused(findings)
     if as_json:
         echo_diagnostics((), as_json=True)
-    elif sys.stdout.isatty():
-        click.echo("The generated files equal a fresh build.")
+        return
+    for folder in found.folders:
+        click.echo(f"{folder}: equal to a fresh build")
 
 
-def _drifted(message: str) -> Diagnostic:
-    hint = "Run `mcpgen build --all`, or elsewhere `mcpgen build` with the same options, and commit the result."
+def _drifted(message: str, hint: str) -> Diagnostic:
     return Diagnostic(code="MG403", message=message, hint=hint)

@@ -75,7 +75,7 @@ CODES: dict[str, str] = {
     "MG213": "Two methods would become the same Python method.",
     "MG301": "A vendored document does not have its recorded hash.",
     "MG302": "`PINNED.toml` is not valid.",
-    "MG303": "The revision is not vendored.",
+    "MG303": "There is no such revision or extension.",
     "MG304": "The label of the revision is not valid.",
     "MG305": "The revision is already vendored with other content.",
     "MG306": "The document differs from the vendored one.",

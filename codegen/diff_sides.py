@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from mcpgen.codegen.build import foreign_source, pinned_source
 from mcpgen.codegen.canonical import reduce
+from mcpgen.codegen.diagnostics import Diagnostic, Refused
 from mcpgen.codegen.diff import Edition, compare, edition
 from mcpgen.codegen.document import read_document
 from mcpgen.codegen.overlay import Overlay
@@ -46,8 +47,12 @@ def compared(room: SchemaRoom, old: str, new: str) -> tuple[Diff, list[Edition]]
 
 def _named(room: SchemaRoom, name: str) -> str | dict[str, Any]:
     """Return the revision that *name* means, or the document in the file *name* if it is not a vendored one."""
-    if name in room.revisions or not _is_path(name):
-        return room.pin(name).revision
+    if name in room.revisions:
+        return name
+    if not _is_path(name):
+        hint = f"Give the path of a schema document, or one of {', '.join(room.revisions)}."
+        message = f"{name!a} is neither a revision nor a file"
+        raise Refused([Diagnostic(code="MG303", message=message, hint=hint)])
     document = read_document(Path(name))
     reduced = reduce(document)
     return next((each for each in room.revisions if reduced == room.document(each)), document)

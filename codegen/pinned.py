@@ -133,9 +133,7 @@ class SchemaRoom:
             if pin.revision == revision:
                 return pin
         known = ", ".join(self.revisions)
-        finding = Diagnostic(
-            code="MG303", message=f"the revision {revision!a} is not vendored", hint=f"Use one of {known}."
-        )
+        finding = Diagnostic(code="MG303", message=f"there is no revision {revision!a}", hint=f"Use one of {known}.")
         raise Refused([finding])
 
     def document_bytes(self, revision: str) -> bytes:
@@ -172,7 +170,7 @@ class SchemaRoom:
             if pin.name == name:
                 return pin
         hint = f"Use one of {', '.join(self.extensions)}."
-        raise Refused([Diagnostic(code="MG303", message=f"the extension {name!a} is not vendored", hint=hint)])
+        raise Refused([Diagnostic(code="MG303", message=f"there is no extension {name!a}", hint=hint)])
 
     def extension_document(self, name: str) -> dict[str, Json]:
         """Return the vendored document of the extension *name*, after its hash is verified.

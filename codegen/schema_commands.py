@@ -29,17 +29,16 @@ _file = click.argument("file", type=click.Path(path_type=Path))
 
 @click.group()
 def schema() -> None:
-    """List, add and verify vendored schema documents.
+    """List, add and verify the schema documents of official revisions and extensions.
 
-    A vendored document is a copy of an official one in schema/, without descriptions. schema/PINNED.toml records its
-    hash.
+    schema/ has a copy of each official document, without descriptions. schema/PINNED.toml records its hash.
     """
 
 
 @schema.command("list")
 @_as_json
 def list_documents(*, as_json: bool) -> None:
-    """List the vendored documents: revisions, oldest first, and extensions.
+    """List the schema documents: revisions, oldest first, and extensions.
 
     Also verifies their recorded hashes.
     """
@@ -115,7 +114,7 @@ def add(  # noqa: PLR0913 - one parameter for each option
     if added:
         click.echo(f"Added schema/{revision}/schema.json, and its hashes to schema/PINNED.toml.")
     else:
-        click.echo(f"Revision {revision} is already vendored with the same content. Nothing was changed.")
+        click.echo(f"Revision {revision} is already in schema/ with the same content. Nothing was changed.")
 
 
 @schema.command()

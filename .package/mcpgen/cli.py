@@ -48,9 +48,7 @@ COMMANDS: Mapping[str, Entry] = {
     "trace": Entry(f"{_CLI}.trace_command:trace", None, "Show the messages between a host and a server."),
     "install": Entry(f"{_CLI}.hosts.install_command:install", None, "Write a server into a host's configuration."),
     "losses": Entry("mcpgen.codegen.diff_commands:losses", "codegen", "List the losses between revisions."),
-    "schema": Entry(
-        "mcpgen.codegen.schema_commands:schema", "codegen", "List, add and verify vendored schema documents."
-    ),
+    "schema": Entry("mcpgen.codegen.schema_commands:schema", "codegen", "List, add and verify schema documents."),
     "completion": Entry(f"{_CLI}.completion_command:completion", None, "Write a completion script for a shell."),
 }
 

@@ -15,7 +15,15 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.api.server import Server
 
-__all__ = ["PYTHON_VARIABLES", "print_terminal_hint", "run", "run_async", "serve_command", "stdin_is_terminal"]
+__all__ = [
+    "PYTHON_VARIABLES",
+    "print_terminal_hint",
+    "run",
+    "run_async",
+    "serve_command",
+    "shown_path",
+    "stdin_is_terminal",
+]
 
 # Options of other frameworks for the same thing.
 _ELSEWHERE: Final = dict.fromkeys(
@@ -104,7 +112,7 @@ def _hint_at_terminal(server: Server[Any]) -> None:
     if not stdin_is_terminal():
         return
     file = getattr(sys.modules.get("__main__"), "__file__", None) or ""
-    print_terminal_hint(server.name, _shown_path(file) if file.endswith(".py") else "FILE.py")
+    print_terminal_hint(server.name, shown_path(file) if file.endswith(".py") else "FILE.py")
 
 
 def print_terminal_hint(name: str, target: str) -> None:
@@ -124,7 +132,7 @@ def print_terminal_hint(name: str, target: str) -> None:
     print("\n".join(lines), file=sys.stderr, flush=True)  # noqa: T201 (for the person at the terminal)
 
 
-def _shown_path(file: str) -> str:
+def shown_path(file: str) -> str:
     """Return *file* as a person in the working directory writes it."""
     path = Path(file)
     try:

@@ -78,13 +78,15 @@ def adapt(  # noqa: PLR0913 (one parameter for each option)
     Exit status: 0 if it worked, 1 if the input is not valid in A or cannot be adapted to B, 2 if the command was used
     wrongly.
     """
+    value = None
     try:
         chosen = _route(source, target, (method, part, sender), definition)
-        adapted = chosen.adapt(_read(file), keep=keep)
+        value = _read(file)
+        adapted = chosen.adapt(value, keep=keep)
     except UsageError as error:
         raise click.UsageError(sentence(error)) from None
     except (AdaptationError, InvalidPayload, UnreadableInput) as error:
-        _fail(error, as_json=as_json)
+        _fail(error, hint=_hint(value, part), as_json=as_json)
     _show(adapted, as_json=as_json)
     if strict and adapted.losses:
         raise SystemExit(1)
@@ -141,14 +143,21 @@ def _show(adapted: Adapted, *, as_json: bool) -> None:
     _echo_losses(losses)
 
 
-def _fail(error: Exception, *, as_json: bool) -> NoReturn:
+def _hint(value: object, part: Part | None) -> str:
+    """Return what to do if *value* is a whole message, where only a part of one is adapted."""
+    if part is None or not isinstance(value, dict) or "jsonrpc" not in value:
+        return ""
+    return f"; the input looks like a whole message; give only its `{'params' if part == 'notification' else part}`"
+
+
+def _fail(error: Exception, *, hint: str, as_json: bool) -> NoReturn:
     losses = error.losses if isinstance(error, AdaptationError) else ()
     if as_json:
         facts = {name: getattr(error, name) for name in _ERROR_ATTRIBUTES if hasattr(error, name)}
         _echo_json({"error": {"kind": type(error).__name__, "message": str(error), **facts}})
     else:
         _echo_losses(losses)
-        click.echo(f"Error: {printable(str(error))}", err=True)
+        click.echo(f"Error: {printable(str(error))}{hint}", err=True)
     raise SystemExit(1)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard, TypeVar, cast
 import click
 
 from mcpgen.runtime.api.server import Server
-from mcpgen.runtime.api.server_runner import print_terminal_hint, serve_command, stdin_is_terminal
+from mcpgen.runtime.api.server_runner import print_terminal_hint, serve_command, shown_path, stdin_is_terminal
 from mcpgen.runtime.cli.completion_command import complete_target
 from mcpgen.runtime.cli.server.request_log import LoggedApplication, LoggedServer
 from mcpgen.runtime.errors import UsageError
@@ -265,7 +265,8 @@ def _load(origin: str) -> ModuleType:
     """Load the file or the module *origin*.
 
     Raises:
-        Unservable: There is none; or it raises an exception, whose traceback is printed first.
+        Unservable: There is none; or it uses mcpgen wrongly; or it raises another exception, whose traceback is printed
+            first.
     """
     _check_origin(origin)
     is_file = _is_file(origin)
@@ -273,7 +274,11 @@ def _load(origin: str) -> ModuleType:
         return _load_file(Path(origin)) if is_file else _load_module(origin)
     except (Exception, SystemExit) as error:  # noqa: BLE001 (the user's file can raise anything, and is shown it)
         if _is_missing(error, origin) and not is_file:
-            raise Unservable(f"There is no module {origin}.") from None
+            is_other_file = Path(origin).is_file()
+            text = f"{origin} is not a Python file." if is_other_file else f"There is no module {origin}."
+            raise Unservable(text) from None
+        if isinstance(error, UsageError):
+            raise Unservable(f"{_place(error)}{error}.") from None
         _print_traceback(error)
         raise Unservable(f"{origin} cannot be loaded: it raised {type(error).__name__}.") from None
 
@@ -315,6 +320,19 @@ def _load_module(name: str) -> ModuleType:
 
 def _is_missing(error: BaseException, name: str) -> bool:
     return isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}.")
+
+
+def _place(error: UsageError) -> str:
+    """Return the line of the user's code that called mcpgen, such as ``server.py:4: ``."""
+    frames = [
+        (frame.f_code.co_filename, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in {"mcpgen", "importlib"}
+    ]
+    if not frames:
+        return ""
+    file, line = frames[-1]
+    return f"{shown_path(file)}:{line}: "
 
 
 def _print_traceback(error: BaseException) -> None:

@@ -16,6 +16,7 @@ import click
 
 from mcpgen.runtime.adapt.extensions import register_extension
 from mcpgen.runtime.adapt.registration import register_installed
+from mcpgen.runtime.api.server_runner import stdin_is_terminal
 from mcpgen.runtime.cli.client.terminal import encode_text, on_signal, wants_colours
 from mcpgen.runtime.cli.target import check_one_url, parse_url
 from mcpgen.runtime.cli.terminal_text import error_text, sentence
@@ -45,6 +46,11 @@ _FLUSH_SECONDS: Final = 0.5
 
 # The server's standard error is written in whole lines, so that annotations do not split them. Longer lines are cut.
 _MAX_LINE: Final = 16 * 1024
+
+_TERMINAL_HINT: Final = (
+    "mcpgen trace: waits for messages of a host on standard input. "
+    "Put this command into the configuration of a host. Ctrl-C stops it."
+)
 
 _RelayFactory: TypeAlias = "Callable[[StandardStreams, TraceSink], StdioRelay | HttpRelay]"
 
@@ -108,6 +114,8 @@ def trace(  # noqa: PLR0913 (one parameter for each option)
         _register(each)
     make_relay = _relay_factory(target, headers, bearer_env)
     output_format: Format = "json" if as_json_lines else "body" if body else "summary"
+    if stdin_is_terminal() and sys.stderr.isatty():
+        click.echo(_TERMINAL_HINT, err=True)
     with ExitStack() as stack:
         descriptor = _STDERR if output is None else _open(output)
         if output is not None:

@@ -196,11 +196,25 @@ def test_wrong_usage_is_status_2_and_writes_nothing(arguments: tuple[str, ...], 
     assert [] == list(elsewhere.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ((), "`--extension FILE --id ID --base R --out DIR`"),
+        (("--all", "--revision", "2025-11-25"), "Give either `--all` or `--revision R`, not both."),
+    ],
+)
+def test_wrong_usage_says_what_to_give(arguments: tuple[str, ...], complaint: str, elsewhere: Path) -> None:
+    result = run(*arguments)
+
+    assert elsewhere == Path.cwd()
+    assert complaint in " ".join(result.stderr.split())
+
+
 def test_an_unknown_revision_says_which_there_are(elsewhere: Path) -> None:
     result = run("--revision", "2025-11-26", "--out", "out")
 
     assert 2 == result.exit_code
-    assert "MG303 error: the revision '2025-11-26' is not vendored" in result.stderr
+    assert "MG303 error: there is no revision '2025-11-26'" in result.stderr
     assert ", ".join(SchemaRoom().revisions) in result.stderr
     assert ["MG303"] == codes(run("--revision", "2025-11-26", "--out", "out", "--json"))
     assert [] == list(elsewhere.iterdir())

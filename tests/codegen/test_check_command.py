@@ -56,10 +56,12 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
-def test_no_drift_is_status_0_and_silence(checkout: Path) -> None:
+def test_no_drift_is_status_0_and_a_line_for_each_folder(checkout: Path) -> None:
     result = run()
 
-    assert (0, "") == (result.exit_code, result.output)
+    folders = ["generated", "adapters", "extensions", FOLDER]
+    assert (0, "") == (result.exit_code, result.stderr)
+    assert [f"{each}: equal to a fresh build" for each in folders] == result.stdout.splitlines()
     assert {"diagnostics": []} == json.loads(run("--json").stdout)
     assert checkout == Path.cwd()
 
@@ -73,7 +75,7 @@ def test_an_edited_file_is_shown_as_a_difference(checkout: Path, name: str) -> N
     assert 1 == result.exit_code
     assert "-EDITED = True" in result.stdout
     assert f"{path} differs from a fresh build" in result.stderr
-    assert "mcpgen build --all" in result.stderr
+    assert "hint: Run: mcpgen build --all\n" in result.stderr
 
 
 @pytest.mark.parametrize("name", ["registry.py", "__init__.py", f"{FOLDER}/models.py"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -60,7 +61,7 @@ def test_a_copy_that_is_as_built_passes_the_check(project: Path) -> None:
     assert 0 == run(build, "--revision", OLDEST, "--out", project / "mcp").exit_code
     result = run(check, "--out", project / "mcp")
 
-    assert (0, "") == (result.exit_code, result.output)
+    assert (0, "v2024_11_05: equal to a fresh build\n") == (result.exit_code, result.output)
 
 
 def test_drift_in_a_copy_is_status_1_and_a_diff(project: Path) -> None:
@@ -74,6 +75,8 @@ def test_drift_in_a_copy_is_status_1_and_a_diff(project: Path) -> None:
     assert "-class Tools(" in result.stdout
     assert "+class Tool(" in result.stdout
     assert "own.py is not a generated file" in result.stderr
+    assert "hint: Move it away, or delete it.\n" in result.stderr
+    assert f"hint: Run: mcpgen build --revision {OLDEST} --out mcp\n" in result.stderr
     assert ["MG403", "MG403"] == codes(run(check, "--out", "mcp", "--json"))
 
 
@@ -81,8 +84,12 @@ def test_a_draft_is_checked_with_the_options_that_built_it(project: Path) -> Non
     assert 0 == run(build, *DRAFT).exit_code
     assert 0 == run(check, *DRAFT).exit_code
     (project / "next.json").write_text(json.dumps(drafts.next_revision()), encoding="utf-8")
+    changed = run(check, *DRAFT)
+    (hint,) = {line for line in changed.stderr.splitlines() if "hint:" in line}
 
-    assert 1 == run(check, *DRAFT).exit_code
+    assert 1 == changed.exit_code
+    assert 0 == run(build, *shlex.split(hint.partition("mcpgen build ")[2])).exit_code
+    assert 0 == run(check, *DRAFT).exit_code
 
 
 def test_a_draft_without_its_options_is_said_to_need_them(project: Path) -> None:
@@ -90,7 +97,7 @@ def test_a_draft_without_its_options_is_said_to_need_them(project: Path) -> None
     result = run(check, "--out", project / "mcp")
 
     assert 2 == result.exit_code
-    assert "vnext is not a copy of a vendored revision" in result.stderr
+    assert "vnext is not a package that mcpgen built from an official revision" in result.stderr
 
 
 def test_a_folder_without_bindings_has_nothing_to_check(project: Path) -> None:

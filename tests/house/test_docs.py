@@ -13,6 +13,13 @@ CHECKOUT = Path(__file__).parents[2]
 PAGES = sorted([*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").rglob("*.md")])
 LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
 EXAMPLE = re.compile(r"^```python\n(?P<source>.*?)^```$", re.MULTILINE | re.DOTALL)
+SAVED = re.compile(r"^Save this as `(?P<name>\w+\.py)`:\n\n```python\n(?P<source>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def save_files(text: str, folder: Path) -> None:
+    """Write the files that the page *text* tells its reader to save."""
+    for match in SAVED.finditer(text):
+        (folder / match["name"]).write_text(match["source"], encoding="utf-8")
 
 
 def id_of(page: Path) -> str:
@@ -30,8 +37,10 @@ def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
 @pytest.mark.docs
 @pytest.mark.parametrize("page", PAGES, ids=id_of)
 def test_the_python_examples_of_a_page_run_one_after_the_other(page: Path, tmp_path: Path) -> None:
-    source = "\n".join(match["source"] for match in EXAMPLE.finditer(page.read_text(encoding="utf-8")))
-    command = [sys.executable, "-I", "-W", "error", "-c", source]
+    text = page.read_text(encoding="utf-8")
+    save_files(text, tmp_path)
+    source = "\n".join(match["source"] for match in EXAMPLE.finditer(text))
+    command = [sys.executable, "-E", "-s", "-W", "error", "-c", source]
     done = subprocess.run(command, check=False, capture_output=True, cwd=tmp_path, encoding="utf-8")
 
     assert 0 == done.returncode, done.stderr

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.test_docs import EXAMPLE
+from tests.house.test_docs import EXAMPLE, save_files
 
 CHECKOUT = Path(__file__).parents[2]
 README = CHECKOUT / "README.md"
@@ -44,7 +44,9 @@ def test_prose_names_its_subjects() -> None:
 def test_the_examples_of_the_readme_satisfy_a_type_checker(checker: str, tmp_path: Path) -> None:
     if find_spec(checker) is None:
         pytest.skip(f"{checker} is in the dependency group `types`, which `nox -s types` installs")
-    source = "\n".join(match["source"] for match in EXAMPLE.finditer(README.read_text(encoding="utf-8")))
+    text = README.read_text(encoding="utf-8")
+    save_files(text, tmp_path)
+    source = "\n".join(match["source"] for match in EXAMPLE.finditer(text))
     (tmp_path / "readme.py").write_text(source, encoding="utf-8")
     (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}', encoding="utf-8")
     command = {

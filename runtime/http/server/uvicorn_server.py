@@ -12,6 +12,7 @@ import socket
 import sys
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import anyio
@@ -39,6 +40,9 @@ _LINGER_SECONDS: Final = 1
 
 # How long an idle connection stays open, which saves the next request a TCP handshake.
 _KEEP_ALIVE_SECONDS: Final = 30
+
+
+_OPEN_TO_ALL: Final = "mcpgen: the server is open to all machines that can reach this one, without authentication"
 
 
 def split_address(address: object) -> tuple[str, int]:
@@ -91,6 +95,10 @@ def _bind(family: int, kind: int, protocol: int, address: tuple[Any, ...]) -> so
         made.close()
         raise
     return made
+
+
+def _is_loopback(bound: socket.socket) -> bool:
+    return ip_address(bound.getsockname()[0].partition("%")[0]).is_loopback
 
 
 class AsgiServer(Protocol):
@@ -170,6 +178,8 @@ class _Listener:
             self._stack = self._stack.pop_all()
         shown = f"[{host}]" if ":" in host else host
         line = f"mcpgen: serving {server.name} at http://{shown}:{port}{options.get('path', '/mcp')}"
+        if options.get("user") is None and not all(map(_is_loopback, self._sockets)):
+            line += f"\n{_OPEN_TO_ALL}"
         outer = self._app if wrap is None else wrap(self._app)
         self._uvicorn = _UvicornServer(_config(outer, self._app.limits.write_seconds), self._app, line)
 

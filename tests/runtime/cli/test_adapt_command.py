@@ -65,6 +65,24 @@ def test_a_file_can_be_named(tmp_path: Path) -> None:
     assert down(*LIST).stdout == down(*LIST, str(path)).stdout
 
 
+@pytest.mark.parametrize(
+    ("method", "part", "message", "key"),
+    [
+        ("tools/list", "result", {"id": 1, "result": TOOLS}, "result"),
+        ("tools/call", "params", {"id": 1, "method": "tools/call", "params": {"name": "a"}}, "params"),
+        ("notifications/progress", "notification", {"method": "notifications/progress", "params": {}}, "params"),
+    ],
+)
+def test_a_whole_message_is_told_from_its_part(method: str, part: str, message: dict[str, Any], key: str) -> None:
+    options = ("--method", method, "--part", part, "--sender", "server" if part == "notification" else "client")
+    whole = down(*options, stdin={"jsonrpc": "2.0", **message})
+    wrong = down(*options, stdin=message)
+
+    assert (1, 1) == (whole.exit_code, wrong.exit_code)
+    assert whole.stderr.endswith(f"; the input looks like a whole message; give only its `{key}`\n")
+    assert "whole message;" not in wrong.stderr
+
+
 def test_json_has_the_value_and_the_losses() -> None:
     result = down(*LIST, "--json")
     reported = json.loads(result.stdout)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -60,6 +62,33 @@ def test_options_of_other_frameworks_are_answered_with_ours(options: list[str], 
     name = options[0].partition("=")[0]
     assert 2 == done.exit_code
     assert f"There is no option `{name}`. To serve over HTTP, use `--http {address}`." in done.output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "is_open"),
+    [
+        (["-m", "mcpgen", "serve", "demo.py", "--http", "0.0.0.0:0"], True),
+        (["-m", "mcpgen", "serve", "demo.py", "--http", "127.0.0.1:0"], False),
+        (["-m", "mcpgen", "serve", "demo.py", "--http", "localhost:0"], False),
+        (["-c", "import demo; demo.server.run(http='0.0.0.0:0')"], True),
+        (["-c", "import demo; demo.server.run(http='0.0.0.0:0', user=lambda scope: 'Ann')"], False),
+    ],
+)
+def test_a_server_that_is_open_to_other_machines_says_so(
+    arguments: list[str], tmp_path: Path, *, is_open: bool
+) -> None:
+    (tmp_path / "demo.py").write_text('from mcpgen import Server\n\nserver = Server("demo")\n', encoding="utf-8")
+    command = [sys.executable, *arguments]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, cwd=tmp_path, encoding="utf-8") as process:
+        assert process.stderr
+        first = process.stderr.readline()
+        process.terminate()
+        rest = process.stderr.read()
+
+    line = "mcpgen: the server is open to all machines that can reach this one, without authentication\n"
+    assert first.startswith("mcpgen: serving demo at http://")
+    assert (line if is_open else "") == rest
 
 
 def test_help_does_not_show_options_of_other_frameworks() -> None:

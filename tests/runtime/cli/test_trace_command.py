@@ -20,6 +20,8 @@ from tests.patience import BUSY_SECONDS, PATIENCE_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+    from tests.runtime.cli.terminals import Terminal
+
 pytestmark = [pytest.mark.skipif(os.name != "posix", reason="signals and descriptors are POSIX's"), pytest.mark.slow]
 
 TRACE: Final = (
@@ -327,6 +329,17 @@ def test_wrong_usage_is_explained(start: Callable[..., Traced], arguments: list[
 
     assert (2, b"") == (status, out)
     assert complaint in err
+
+
+def test_at_a_terminal_it_says_what_it_waits_for(at_terminal: Callable[..., Terminal]) -> None:
+    opened = at_terminal("trace", "--", sys.executable, "-c", "import sys; sys.stdin.read()", width=200)
+    opened.sees("mcpgen trace: waits for messages of a host on standard input. Put this command into the configuration")
+    opened.sees("Ctrl-C stops it.\n")
+    opened.types("\x03")
+    _, out, seen = opened.end()
+
+    assert "" == out
+    assert 1 == seen.count("waits for messages")
 
 
 @pytest.mark.parametrize(

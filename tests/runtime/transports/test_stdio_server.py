@@ -711,6 +711,25 @@ def test_a_file_that_raises_shows_its_own_traceback(
     assert "importlib" not in err
 
 
+@pytest.mark.parametrize("target", ["demo.py", "demo"])
+def test_a_file_that_uses_mcpgen_wrongly_shows_its_own_line(serve: Callable[..., Served], target: str) -> None:
+    text = "from mcpgen import Server\nserver = Server('s')\n\n\n@server.tool\ndef f(x): return x\n"
+    status, out, err, _ = serve(text, target).end()
+
+    number = FILE.count("\n") + 5
+    reason = "parameter `x` of demo.f() has no annotation; write its type, such as `x: str`"
+    assert (2, b"") == (status, out)
+    assert f"Error: demo.py:{number}: {reason}." == err.splitlines()[-1]
+    assert "Traceback" not in err
+
+
+def test_a_file_that_is_not_python_is_named(serve: Callable[..., Served], tmp_path: Path) -> None:
+    (tmp_path / "shop.txt").write_text("", encoding="utf-8")
+    status, out, err, _ = serve("", "shop.txt").end()
+
+    assert (2, b"", "Error: shop.txt is not a Python file.\n") == (status, out, err)
+
+
 def test_a_file_that_serves_itself_while_it_is_loaded_is_told_how_not_to(serve: Callable[..., Served]) -> None:
     status, out, err, _ = serve(
         "from mcpgen.runtime.transports import stdio_server\nstdio_server.run(EchoServer())"
