@@ -193,5 +193,5 @@ async def test_a_slow_probe_is_explained_after_two_seconds(
     async with connect(old_server(tmp_path, SLOW="2.5"), revisions=revisions, limits=limits):
         pass
 
-    said = [each for each in caplog.records if each.levelno == logging.WARNING and "--revision" in each.getMessage()]
+    said = [each for each in caplog.records if each.levelno == logging.WARNING and "`revisions=" in each.getMessage()]
     assert hints == len(said)
