@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from contextlib import redirect_stdout
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 
 import click
 
@@ -25,7 +24,7 @@ from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.transports.command_line import is_url
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from mcpgen.runtime.api.hosts.config import ServerEntry
 
@@ -81,8 +80,9 @@ class ServerCommand(click.Command):
         if not names:
             word = more[0] if more else ""
         else:  # the first word is a tool, for example, unless there is one word too many
-            pairs = given.get("arguments")
-            is_too_many = more or (isinstance(pairs, Sequence) and pairs and "=" not in pairs[0])
+            found = given.get("arguments")  # click has a marker of its own for none
+            pairs = cast("Sequence[str]", found) if isinstance(found, list | tuple) else ()
+            is_too_many = bool(more) or (len(pairs) > 0 and "=" not in pairs[0])
             first = given.get(names[0] or "")
             word = first if is_too_many and isinstance(first, str) and _is_like_target(first) else ""
         if word:
