@@ -286,6 +286,9 @@ class TaskLimits(Struct, frozen=True, kw_only=True):
         page_size: The number of tasks in one page of ``tasks/list``.
         max_running: The largest number of handlers that run as tasks.
         max_running_per_principal: The largest number of these for one client.
+        max_running_bytes: The bytes of memory that the requests of these handlers take. A request that is alone may
+            take more.
+        max_running_bytes_per_principal: The bytes that those of one client take.
         max_waits_per_task: The largest number of ``tasks/result`` requests that wait for one task. A client needs one.
         lease_seconds: The time after which a process that shares the store and gives no sign of life has died. Another
             process then takes over its tasks.
@@ -298,5 +301,7 @@ class TaskLimits(Struct, frozen=True, kw_only=True):
     page_size: int = 50
     max_running: int = 1000
     max_running_per_principal: int = 64
+    max_running_bytes: int = 64 * 1024 * 1024
+    max_running_bytes_per_principal: int = 16 * 1024 * 1024
     max_waits_per_task: int = 16
     lease_seconds: float = 15

@@ -134,7 +134,9 @@ def answer_builtin(session: ServerSession, message: Request, request: OpenReques
     params = codec(revision, revision).incoming_request(method).params(message.params)
     if answer is open_stream and handlers.extensions:
         context = session.output.context(request.peer)
-        open_stream(session, request, params, accepted_filters(handlers.extensions, context, message.params))
+        limit = session.limits.max_subscriptions
+        accepted = accepted_filters(handlers.extensions, context, message.params, max_entries=limit)
+        open_stream(session, request, params, accepted)
         return
     answer(session, request, params)
 

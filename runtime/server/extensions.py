@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw, UnsetType
 
+from mcpgen.runtime.adapt.json_pointer import is_array
 from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.errors import InvalidPayload, RequestError, UsageError, quoted
 from mcpgen.runtime.protocol import envelope
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.capabilities import Peer
     from mcpgen.runtime.server.exchange import Call, Exchange
 
-__all__ = ["ServerExtension", "accepted_filters", "encode_result", "missing_extension"]
+__all__ = ["ServerExtension", "accepted_filters", "check_entries", "encode_result", "missing_extension"]
 
 _decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
 
@@ -139,11 +140,11 @@ class ServerExtension:
         own = self.extension.notifications("server").get(name)
         return self._outgoing.get(name) if own is not None and own is method else None
 
-    def accept_filter(self, wanted: Mapping[str, Raw], context: Any) -> Any:
+    def accept_filter(self, wanted: Mapping[str, Raw], context: Any, *, max_entries: int) -> Any:
         """Return the part of the filter *wanted* that the handlers accept; None if it has no key of the extension.
 
         Raises:
-            RequestError: The client has not declared the extension, or a key is not valid.
+            RequestError: The client has not declared the extension, or a key is not valid or too long.
         """
         keys = self.extension.filter_keys()
         found = {key: each for key, each in wanted.items() if key in keys}
@@ -157,6 +158,7 @@ class ServerExtension:
             asked = package.decode(msgspec.json.encode(found), package.SubscriptionFilter)
         except msgspec.DecodeError as error:
             raise RequestError(ErrorCode.INVALID_PARAMS, f"the filter is not valid in {self.id}: {error}") from None
+        check_entries(msgspec.to_builtins(asked), max_entries)  # the handlers may look up each entry
         accept = getattr(self.extension.handlers, "accept_subscription", None)
         return asked if accept is None else accept(asked, context)
 
@@ -181,11 +183,26 @@ def missing_extension(peer: Peer, extension: str, what: str) -> RequestError:
     return RequestError(methods.ErrorCode.MISSING_REQUIRED_CLIENT_CAPABILITY, message, data)
 
 
-def accepted_filters(extensions: Iterable[ServerExtension], context: Any, params: Raw | UnsetType) -> dict[str, Any]:
+def check_entries(filters: Mapping[str, Any], max_entries: int) -> None:
+    """Check how many entries the arrays in the keys *filters* of extensions have.
+
+    Raises:
+        RequestError: There are too many.
+    """
+    if sum(len(each) for each in filters.values() if is_array(each)) > max_entries:
+        raise RequestError(
+            ErrorCode.INTERNAL_ERROR,
+            f"the filter has more than {max_entries} entries (max_subscriptions); open several streams instead",
+        )
+
+
+def accepted_filters(
+    extensions: Iterable[ServerExtension], context: Any, params: Raw | UnsetType, *, max_entries: int
+) -> dict[str, Any]:
     """Return the parts of the filter in *params* that *extensions* accept, by identifier.
 
     Raises:
-        RequestError: The client has not declared an extension, or a key is not valid.
+        RequestError: The client has not declared an extension, or a key is not valid or too long.
     """
     if isinstance(params, UnsetType):
         return {}
@@ -193,7 +210,7 @@ def accepted_filters(extensions: Iterable[ServerExtension], context: Any, params
     found: dict[str, Any] = {}
     for each in extensions:
         if each.extension.is_used_in(context.peer.revision):
-            accepted = each.accept_filter(wanted, context)
+            accepted = each.accept_filter(wanted, context, max_entries=max_entries)
             if accepted is not None:
                 found[each.id] = accepted
     return found

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET
 
-from mcpgen.runtime.adapt.json_pointer import is_array
 from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import offers
@@ -20,6 +19,7 @@ from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.newest import NEWEST, ErrorCode, methods, models
 from mcpgen.runtime.protocol.subscriptions import RESOURCE_UPDATED, SubscriptionFilter, supported_filter
 from mcpgen.runtime.server.exchange import ResponseBody
+from mcpgen.runtime.server.extensions import check_entries
 from mcpgen.runtime.server.ledger import HANDLER_BYTES, uris_bytes
 from mcpgen.runtime.server.server_session import SubscriptionStream
 
@@ -102,12 +102,7 @@ def _add_extensions(session: ServerSession, stream: SubscriptionStream, accepted
     found: dict[str, Any] = {}
     for each in stream.extensions.values():
         found |= msgspec.to_builtins(each)
-    entries = sum(len(each) for each in found.values() if is_array(each))
-    if entries > session.limits.max_subscriptions:
-        raise RequestError(
-            ErrorCode.INTERNAL_ERROR,
-            "the filter has too many entries (max_subscriptions); open several streams instead",
-        )
+    check_entries(found, session.limits.max_subscriptions)
     stream.extension_bytes = len(msgspec.json.encode(found))
     accepted |= found
 

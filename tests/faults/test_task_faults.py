@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from mcpgen import Client, Context, Process, RequestRefused, Server, SqliteTaskStore, TaskCancelled, TaskLimits, connect
@@ -338,6 +339,54 @@ async def test_by_default_one_owner_cannot_run_more_than_its_share() -> None:
             await create(client, "forever")
         with pytest.raises(RequestRefused, match="Too many tasks are running"):
             await create(client, "forever")
+
+
+async def test_the_arguments_of_running_tasks_count_until_their_functions_have_ended() -> None:
+    limits = TaskLimits(max_running_bytes=300_000, max_running_bytes_per_principal=120_000)
+    server = Server("bakery", task_limits=limits)
+
+    @server.tool(task=True)
+    async def keep(text: str) -> str:
+        await anyio.sleep(3600)
+        return text
+
+    async def fill(owner: str) -> list[str]:
+        """Return the tasks of *owner* that were created before one was refused, and the reason."""
+        connection: Any = list(server._engine.connections)[-1]
+        connection.session.owner = owner
+        made: list[str] = []
+        while len(made) < 10:
+            try:
+                made.append(await create(client, "keep", text="x" * 20_000))
+            except RequestRefused as refused:
+                return [*made, refused.message]
+        return [*made, "none was refused"]
+
+    async def cancel(made: list[str]) -> None:
+        """Cancel tasks, and return when their functions have ended."""
+        for task in made:
+            await ask(client, "tasks/cancel", taskId=task)
+        engine_tasks: Any = server._engine.tasks
+        with anyio.fail_after(PATIENCE_SECONDS):
+            while True:
+                if not any(each in engine_tasks._tasks.running for each in made):
+                    return
+                await anyio.lowlevel.checkpoint()
+
+    async with server.running(), declared(server) as client:
+        *first, own = await fill("first")
+        others = [await fill(owner) for owner in ("second", "third", "fourth")]
+        await cancel(first)
+        *again, _ = await fill("first")
+        await cancel([*again, *(each for found in others for each in found[:-1])])
+        alone = await create(client, "keep", text="x" * 400_000)
+
+    reason = "The calls of running tasks keep too many bytes ({}); try again later"
+    assert reason.format("max_running_bytes_per_principal") == own
+    assert reason.format("max_running_bytes") == others[-1][-1]
+    assert 1 <= len(first) < 10
+    assert len(again) >= 1
+    assert alone
 
 
 def test_a_clock_that_is_set_forward_or_back_expires_no_task() -> None:

@@ -11,7 +11,7 @@ Spec:
 from __future__ import annotations
 
 from copy import copy
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -20,6 +20,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from mcpgen.generated import registry
 from mcpgen.generated.extensions import tasks as bindings
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestError
+from mcpgen.runtime.protocol import envelope
+from mcpgen.runtime.protocol.extension_codec import ExtensionNotification
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.tasks.extension_task import ExtensionTask
 from mcpgen.runtime.server.tasks.record_edit import timestamp
@@ -27,7 +29,6 @@ from mcpgen.runtime.server.tasks.record_edit import timestamp
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from mcpgen.runtime.protocol.extension_codec import ExtensionNotification
     from mcpgen.runtime.server.extensions import ServerExtension
     from mcpgen.runtime.server.functions.signatures import BaseContext
     from mcpgen.runtime.server.tasks.lifecycle import TaskLifecycle
@@ -187,7 +188,7 @@ class ExtensionTasks(bindings.ServerHandlers["BaseContext"]):
         """
         principal = principal_of_user(_user(context))
         accepted: list[str] = []
-        for task_id in () if wanted.task_ids is UNSET else wanted.task_ids:
+        for task_id in dict.fromkeys(() if wanted.task_ids is UNSET else wanted.task_ids):
             record = self._tasks.store.get(task_id)
             if record is not None and (record.principal, record.revision) == (principal, context.peer.revision):
                 accepted.append(task_id)
@@ -213,13 +214,25 @@ class ExtensionTasks(bindings.ServerHandlers["BaseContext"]):
         if self._extension is None or self._send is None or registry.revision(record.revision).era == "handshake":
             return
 
-        def params() -> Any:
-            return bindings.decode(msgspec.json.encode(self._detailed(record)), bindings.TaskStatusNotificationParams)
+        codec: Any = self._extension.outgoing(bindings.methods.TASK_STATUS)
+
+        @cache  # a result may be large, and have many subscribers
+        def parts() -> tuple[bytes, bytes]:
+            """Return the message up to the first member of its params, and from there on."""
+            members = msgspec.json.encode(self._detailed(record))
+            params: Any = codec.params(bindings.decode(members, bindings.TaskStatusNotificationParams))
+            message = envelope.encode_notification(codec.method, params)
+            start = message.index(params) + 1
+            return message[:start], message[start:]
+
+        def encode(meta: Mapping[str, object] | None) -> bytes:
+            head, tail = parts()
+            return head + tail if meta is None else b'%b"_meta":%b,%b' % (head, msgspec.json.encode(meta), tail)
 
         def selects(accepted: bindings.SubscriptionFilter) -> bool:
             return accepted.task_ids is not UNSET and record.task_id in accepted.task_ids
 
-        self._send(self._extension.notification(bindings.methods.TASK_STATUS, params, to=selects))
+        self._send(ExtensionNotification(extension=EXTENSION, encode=encode, to=selects))
 
     def _own(self, task_id: str, context: BaseContext) -> TaskRecord:
         return self._tasks.own(task_id, principal=principal_of_user(_user(context)), revision=context.peer.revision)

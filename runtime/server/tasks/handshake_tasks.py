@@ -34,13 +34,14 @@ _logger = logging.getLogger("mcpgen.tasks")
 class Tasks(TaskLifecycle):
     """The tasks of one server, as clients of 2025-11-25 see them."""
 
-    def create(
+    def create(  # noqa: PLR0913 (what a task is made of)
         self,
         params: models.CallToolRequestParams,
         run: Callable[[RunningTask], Callable[[], None]],
         *,
         principal: str,
         owner: str = "",
+        size: int = 0,
         changed: Callable[[models.TaskStatusNotificationParams], None],
     ) -> models.CreateTaskResult:
         """Accept a request as a task, and start it.
@@ -50,6 +51,7 @@ class Tasks(TaskLifecycle):
             run: Starts the handler; see `begin`.
             principal: The owner of the task.
             owner: The user or address that limits are shared among.
+            size: The bytes of memory that the request takes while it runs.
             changed: Called with the params of ``notifications/tasks/status`` whenever the task has changed.
 
         Raises:
@@ -63,7 +65,7 @@ class Tasks(TaskLifecycle):
             changed(models.TaskStatusNotificationParams(**msgspec.structs.asdict(self._task(record))))
 
         ttl_ms = UNSET if params.task is UNSET else params.task.ttl
-        task = NewTask(principal=principal, revision=REVISION, owner=owner, ttl_ms=ttl_ms)
+        task = NewTask(principal=principal, revision=REVISION, owner=owner, ttl_ms=ttl_ms, size=size)
         record = self.begin(task, partial(RunningTask, changed=notify), run)
         return models.CreateTaskResult(task=self._task(record), meta=related(record.task_id))
 

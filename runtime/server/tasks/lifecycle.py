@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import logging
 from base64 import urlsafe_b64encode
-from collections import Counter
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -35,6 +34,7 @@ from mcpgen.runtime.limits import TaskLimits
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.tasks.record_edit import record_edit
 from mcpgen.runtime.server.tasks.running_task import MAX_STATUS_MESSAGE_CHARS, RunningTask, error_outcome
+from mcpgen.runtime.server.tasks.running_totals import RunningTotals
 from mcpgen.runtime.server.tasks.task_store import (
     FREE_OUTCOME_BYTES,
     Outcome,
@@ -77,6 +77,7 @@ class NewTask(Struct, frozen=True, kw_only=True):
         revision: The revision of the client.
         owner: The user or address that limits are shared among; empty if that is the principal.
         ttl_ms: The lifetime that the client asked for; UNSET for the default.
+        size: The bytes of memory that the request takes while its function runs.
         call: The request, if its function may run again.
     """
 
@@ -84,6 +85,7 @@ class NewTask(Struct, frozen=True, kw_only=True):
     revision: str
     owner: str = ""
     ttl_ms: int | UnsetType = UNSET
+    size: int = 0
     call: TaskCall | None = None
 
 
@@ -110,6 +112,7 @@ class TaskLifecycle:
 
     Attributes:
         running: The tasks whose handlers run in this process, with those that were stopped and have not ended yet.
+        totals: Counts these.
         clock: Returns seconds of Unix time.
         on_change: Called with the new record after each change that this process makes.
         on_unsaved: Called when the store has not taken the end of a task; call `save` later.
@@ -128,11 +131,11 @@ class TaskLifecycle:
         self.limits: TaskLimits = limits or TaskLimits()
         self.worker: str = worker
         self.running: dict[str, RunningTask] = {}
+        self.totals: RunningTotals = RunningTotals(self.limits)
         self.on_change: Callable[[TaskRecord], None] | None = None
         self.on_unsaved: Callable[[], None] | None = None
         self.clock: Callable[[], float] = clock
         self._random_bytes = random_bytes
-        self._running_by_owner: Counter[str] = Counter()
         # The `tasks/result` requests that wait for each task, in the order of their arrival, by a key of their own.
         self._waiting: dict[str, dict[object, Callable[[Outcome], None]]] = {}
         self._unsaved: dict[str, _Unsaved] = {}
@@ -153,9 +156,9 @@ class TaskLifecycle:
         """
         with answering():
             self.expire()
-            self.check_room(task.owner or task.principal)
+            self.totals.check(task.owner or task.principal, task.size)
             record = self._add(task)
-        running = self.attach(record, make)
+        running = self.attach(record, make, task.size)
         try:
             running.attach(run(running))
         except BaseException:  # without a handler there must be no task
@@ -165,24 +168,13 @@ class TaskLifecycle:
             raise
         return record
 
-    def attach(self, record: TaskRecord, make: Callable[..., RunningTask]) -> RunningTask:
-        """Return the `RunningTask` of *record*, whose handler runs in this process from now on."""
+    def attach(self, record: TaskRecord, make: Callable[..., RunningTask], size: int) -> RunningTask:
+        """Return the `RunningTask` of *record*, whose handler, for a request of *size* bytes, runs from now on."""
         change: Change = partial(self.change, record.task_id, worker=self.worker)
-        running = make(record.task_id, change=change, closed=partial(self._closed, record))
+        running = make(record.task_id, change=change, closed=partial(self._closed, record, size))
         self.running[record.task_id] = running
-        self._running_by_owner[record.sharer] += 1
+        self.totals.add(record.sharer, size)
         return running
-
-    def check_room(self, owner: str) -> None:
-        """Check that another handler may run.
-
-        Raises:
-            RequestError: Too many run.
-        """
-        limits = self.limits
-        running_here = self._running_by_owner[owner]
-        if len(self.running) >= limits.max_running or running_here >= limits.max_running_per_principal:
-            raise RequestError(ErrorCode.INTERNAL_ERROR, "Too many tasks are running; try again later")
 
     def wait(self, record: TaskRecord, deliver: Callable[[Outcome], None]) -> Callable[[], object]:
         """Call *deliver* with the outcome of a task at its end, or at once if it has ended.
@@ -370,11 +362,9 @@ class TaskLifecycle:
         if running is not None:
             running.stop()
 
-    def _closed(self, record: TaskRecord) -> None:
+    def _closed(self, record: TaskRecord, size: int) -> None:
         del self.running[record.task_id]
-        self._running_by_owner[record.sharer] -= 1
-        if not self._running_by_owner[record.sharer]:
-            del self._running_by_owner[record.sharer]  # keeps the counter small
+        self.totals.remove(record.sharer, size)
 
     def _now_ms(self) -> int:
         # Rounded, not truncated: a timer that fires at the time that `expire` returned must not be a millisecond early.

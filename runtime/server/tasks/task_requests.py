@@ -26,6 +26,7 @@ from mcpgen.runtime.server import notifications
 from mcpgen.runtime.server.exchange import ResponseBody
 from mcpgen.runtime.server.extensions import missing_extension
 from mcpgen.runtime.server.functions.tools import TaskSupport
+from mcpgen.runtime.server.ledger import request_bytes
 from mcpgen.runtime.server.tasks.extension_tasks import EXTENSION, ExtensionTasks, principal_of_user
 from mcpgen.runtime.server.tasks.handshake_tasks import Tasks
 from mcpgen.runtime.server.tasks.lifecycle import NewTask
@@ -234,7 +235,8 @@ class TaskRequests:
         principal = _principal(session, request.peer)
         if not session.user:
             self._principals.add(principal)
-        result = self._tasks.create(params, run, principal=principal, owner=session.owner, changed=changed)
+        size = request_bytes(exchange.raw)
+        result = self._tasks.create(params, run, principal=principal, owner=session.owner, size=size, changed=changed)
         session.reply(request, ResponseBody(msgspec.json.encode(result)))
         session.output.expire_later()
         session.output.start(exchange)  # last, so that the client gets the task before any message about it
@@ -264,6 +266,7 @@ class TaskRequests:
             principal=_principal(request.session, peer),
             revision=peer.revision,
             owner=request.session.owner,
+            size=request_bytes(exchange.raw),
             call=_call(exchange, peer, request.session.user) if engine.handlers.may_replay(exchange) else None,
         )
         record = self._tasks.begin(task, worker.make_task(exchange), run)

@@ -27,6 +27,7 @@ from mcpgen.runtime.protocol.capabilities import client_peer
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.connection import Connection
 from mcpgen.runtime.server.exchange import Exchange
+from mcpgen.runtime.server.ledger import request_bytes
 from mcpgen.runtime.server.tasks.extension_task import ExtensionTask
 from mcpgen.runtime.server.tasks.running_task import error_outcome
 from mcpgen.runtime.server.tasks.task_store import StoreFailed
@@ -222,7 +223,7 @@ class TaskWorker:
         tasks = self._tasks
         _LOG.warning("the worker %s of the task store has ended; its tasks are taken over", dead)
         for record in tasks.store.unfinished(dead):
-            if len(tasks.running) >= tasks.limits.max_running:
+            if tasks.totals.is_full:
                 return  # the rest are taken over when there is room
 
             def claim(found: TaskRecord) -> TaskRecord | None:
@@ -244,7 +245,7 @@ class TaskWorker:
             outcome = error_outcome(ErrorCode.INTERNAL_ERROR, _LOST)
             self._tasks.change(record.task_id, "failed", message=_LOST, outcome=outcome)
             return
-        running = exchange.task = self._tasks.attach(record, self.make_task(exchange))
+        running = exchange.task = self._tasks.attach(record, self.make_task(exchange), request_bytes(exchange.raw))
         running.attach(partial(stop_detached, exchange))
         self.start(exchange, user=record.call.user, owner=record.owner)
 

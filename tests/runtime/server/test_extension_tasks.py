@@ -9,13 +9,27 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from mcpgen import Client, Context, Extension, RequestError, RequestRefused, Server, ToolError, connect
+from mcpgen import (
+    Client,
+    Context,
+    Extension,
+    Limits,
+    MemoryTaskStore,
+    RequestError,
+    RequestRefused,
+    Server,
+    ToolError,
+    connect,
+)
 from mcpgen.generated.extensions import tasks
 from mcpgen.generated.v2026_07_28 import ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
+from mcpgen.runtime.server.tasks.extension_tasks import ExtensionTasks
 from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
+
+    from mcpgen.runtime.server.tasks.task_store import TaskRecord
 
 spec = pytest.mark.spec
 pytestmark = [pytest.mark.anyio]
@@ -432,6 +446,60 @@ async def test_a_client_without_the_extension_cannot_subscribe_to_tasks() -> Non
         refused = await Peer(client).refusal("subscriptions/listen", notifications={"taskIds": ["unknown"]})
 
     assert -32021 == refused[0]
+
+
+class CountingStore(MemoryTaskStore):
+    """Counts how often a record is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = 0
+
+    def get(self, task_id: str) -> TaskRecord | None:
+        self.reads += 1
+        return super().get(task_id)
+
+
+async def test_a_filter_with_too_many_tasks_is_refused_before_one_is_read() -> None:
+    store = CountingStore()
+    bakery = Bakery(tasks=store, limits=Limits(max_subscriptions=10))
+    async with connect(bakery.server, extensions=[Extension(tasks, handlers=Watcher())]) as client:
+        peer = Peer(client)
+        task = await peer.create("bake")
+        await peer.end_of(task)
+        store.reads = 0
+        refused = await peer.refusal("subscriptions/listen", notifications={"taskIds": [task] * 11})
+        after_refusal = store.reads
+        async with client.listen(tasks.SubscriptionFilter(task_ids=[task] * 10)) as changes:
+            accepted = changes.accepted["taskIds"]
+
+    assert "more than 10 entries (max_subscriptions)" in refused[1]
+    assert (0, 1) == (after_refusal, store.reads)
+    assert [task] == accepted
+
+
+async def test_a_change_is_encoded_once_for_all_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    bakery, watcher, encoded = Bakery(), Watcher(), list[str]()
+    detailed = ExtensionTasks._detailed
+
+    def counted(handlers: ExtensionTasks, record: TaskRecord) -> Any:
+        encoded.append(record.status)
+        return detailed(handlers, record)
+
+    async with connect(bakery.server, extensions=[Extension(tasks, handlers=watcher)]) as client:
+        task = await Peer(client).create("slow")
+        wanted = tasks.SubscriptionFilter(task_ids=[task])
+        async with client.listen(wanted), client.listen(wanted), client.listen(wanted):
+            monkeypatch.setattr(ExtensionTasks, "_detailed", counted)
+            bakery.gate.set()
+            with anyio.fail_after(PATIENCE_SECONDS):
+                while True:
+                    if len([each for each in watcher.told if each.status == "completed"]) == 3:
+                        break
+                    await anyio.sleep(0.001)
+
+    assert ["completed"] == [each for each in encoded if each == "completed"]
+    assert 3 == len({str(each.meta) for each in watcher.told if each.status == "completed"})
 
 
 @asynccontextmanager

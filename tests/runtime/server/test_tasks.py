@@ -881,7 +881,8 @@ def test_nothing_is_left_of_tasks_that_are_over() -> None:
         running.close()
     tasks = bench.tasks
 
-    assert ({}, {}, {}) == (tasks.running, tasks._running_by_owner, tasks._waiting)
+    assert ({}, {}, {}) == (tasks.running, tasks.totals._count_by_owner, tasks._waiting)
+    assert (0, 0) == (tasks.totals._count, tasks.totals._bytes)
 
 
 def test_the_tasks_of_one_who_will_not_come_back_are_dropped() -> None:

@@ -1,0 +1,73 @@
+"""The totals of the calls that run as tasks: their number and the bytes of their requests, in all and by owner.
+
+The receipt of a task ends its request, and with it what the transport has charged for the request. But the arguments
+stay in memory until the handler has ended, so they are counted here until then.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from mcpgen.runtime.errors import RequestError
+from mcpgen.runtime.protocol.newest import ErrorCode
+
+if TYPE_CHECKING:
+    from mcpgen.runtime.limits import TaskLimits
+
+__all__ = ["RunningTotals"]
+
+
+class RunningTotals:
+    """The number and the bytes of the calls that run as tasks.
+
+    Args:
+        limits: The limits on them.
+    """
+
+    def __init__(self, limits: TaskLimits) -> None:
+        self._limits = limits
+        self._count_by_owner: Counter[str] = Counter()
+        self._bytes_by_owner: Counter[str] = Counter()
+        self._count = 0
+        self._bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no other call may run, however small it is."""
+        return self._count >= self._limits.max_running or self._bytes >= self._limits.max_running_bytes
+
+    def check(self, owner: str, size: int) -> None:
+        """Check that another call of *owner*, of *size* bytes, may run. A call that is alone may, however large it is.
+
+        Raises:
+            RequestError: Too many run, or they keep too many bytes.
+        """
+        limits, count, kept = self._limits, self._count_by_owner[owner], self._bytes_by_owner[owner]
+        if self._count >= limits.max_running or count >= limits.max_running_per_principal:
+            raise RequestError(ErrorCode.INTERNAL_ERROR, "Too many tasks are running; try again later")
+        for limit, used, name in (
+            (limits.max_running_bytes, self._bytes, "max_running_bytes"),
+            (limits.max_running_bytes_per_principal, kept, "max_running_bytes_per_principal"),
+        ):
+            if used and used + size > limit:
+                raise RequestError(
+                    ErrorCode.INTERNAL_ERROR,
+                    f"The calls of running tasks keep too many bytes ({name}); try again later",
+                )
+
+    def add(self, owner: str, size: int) -> None:
+        """Count a call of *owner* that runs from now on."""
+        self._change(owner, 1, size)
+
+    def remove(self, owner: str, size: int) -> None:
+        """Count a call no longer, because its handler has ended."""
+        self._change(owner, -1, -size)
+
+    def _change(self, owner: str, count: int, size: int) -> None:
+        self._count += count
+        self._bytes += size
+        self._count_by_owner[owner] += count
+        self._bytes_by_owner[owner] += size
+        if not self._count_by_owner[owner]:  # keeps the counters small
+            del self._count_by_owner[owner], self._bytes_by_owner[owner]
