@@ -74,7 +74,8 @@ async def act(client: Client, what: str) -> None:
 @pytest.mark.parametrize("limit", FAIL)
 async def test_a_call_beyond_a_limit_fails(limit: str) -> None:
     value, code, what, revision = FAIL[limit]
-    options: dict[str, Any] = {"roots": ["file:///a"]} if limit == "max_rounds" else {}
+    # Without `strict`, a list that goes on is cut, and the log says so.
+    options: dict[str, Any] = {"max_rounds": {"roots": ["file:///a"]}, "max_pages": {"strict": True}}.get(limit, {})
     with pytest.raises(McpgenError):
         async with attacked(code, revision, limits=ClientLimits(**{limit: value}), **options) as client:
             await act(client, what)

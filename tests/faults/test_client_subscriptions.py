@@ -140,7 +140,8 @@ async def test_a_stream_that_is_not_agreed_to_in_order_is_not_open(ack: str) -> 
     tell("notifications/subscriptions/acknowledged", notifications={ack}, _meta=meta)
     serve()
     """
-    async with judged(code, NEW, limits=ClientLimits(call_seconds=0.3, stdin_seconds=0.2)) as client:
+    limits = ClientLimits(call_seconds=0.3, stdin_seconds=0.2)
+    async with judged(code, NEW, limits=limits, strict=True) as client:  # others read 1 as true
         with pytest.raises(RequestTimedOut):
             async with client.listen(tools=True):
                 pass

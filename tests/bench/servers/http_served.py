@@ -17,4 +17,4 @@ HIGH = RateLimit(per_second=1_000_000, burst=1_000_000)
 if __name__ == "__main__":
     module, limit = sys.argv[1:]
     limits = HttpLimits(rate_limit=HIGH if limit == "high" else None)
-    uvicorn_server.serve_http(import_module(module).server, uvicorn_server.bind("127.0.0.1", 0), {"limits": limits})
+    uvicorn_server.serve_http(import_module(module).server, "127.0.0.1:0", {"limits": limits})

@@ -125,6 +125,7 @@ import anyio
 
 from mcpgen import connect
 
+sys.path.insert(0, "")  # PYTHONSAFEPATH may leave it out
 from adder import server
 
 
