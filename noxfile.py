@@ -190,6 +190,15 @@ def packages(session: nox.Session) -> None:
 
 
 @nox.session
+def sloppy(session: nox.Session) -> None:
+    """Let the SDKs read what sloppy servers and clients send, and write readings.json and their part of the page."""
+    install(session, "test")
+    # As in interop.
+    env = SAFE | {"PYTHONPATH": str(HERE)}
+    session.run("python", "-m", "tests.interop.sloppy.runs", *session.posargs, env=env)
+
+
+@nox.session
 def conformance(session: nox.Session) -> None:
     """Let the official suite, from npm, judge server and client over HTTP, and compare docs/conformance.md."""
     install(session, "test")
@@ -211,6 +220,7 @@ def endurance(session: nox.Session) -> None:
     session.notify("soak")
     session.notify("attack")
     session.notify("packages")
+    session.notify("sloppy")
     session.notify("bench", ["--write"])
 
 

@@ -1,6 +1,6 @@
 """Our client with sloppy servers, and our server with sloppy clients: we take all that two other SDKs take.
 
-What the others take was read by ``nox -s interop`` and is kept in ``readings.json``; ours is read here.
+What the others take was read by ``nox -s sloppy`` and is kept in ``readings.json``; ours is read here.
 """
 
 from __future__ import annotations
