@@ -223,8 +223,8 @@ async def bump(ctx: Context) -> str:
 
 
 @server.tool
-async def grow(ctx: Context) -> str:
-    """Add a tool, a prompt and a resource, and tell who listens."""
+def grow() -> str:
+    """Add a tool, a prompt and a resource, of which the server tells its clients."""
 
     @server.tool
     def sprout() -> str:
@@ -241,9 +241,6 @@ async def grow(ctx: Context) -> str:
         """Exist since a moment ago."""
         return "unfolded"
 
-    await ctx.tools_changed()
-    await ctx.prompts_changed()
-    await ctx.resources_changed()
     return "grown"
 
 
