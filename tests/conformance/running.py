@@ -26,7 +26,7 @@ START_SECONDS: Final = 60
 # With open streams, two seconds is what the server takes; the rest is for a busy machine.
 END_SECONDS: Final = 10
 
-# The suite's own client sends null for an optional key, which our server reads and logs (docs/adr/0027-reading-policy.md).
+# The client of the suite sends null for an optional key. Our server reads it, and logs that (ADR 0027).
 _READ_ANYWAY: Final = "null is read as absent, at /inputResponses"
 
 _SERVING: Final = re.compile(r"mcpgen: serving .+ at (http://\S+)")

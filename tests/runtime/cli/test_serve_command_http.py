@@ -71,8 +71,14 @@ def test_options_of_other_frameworks_are_answered_with_ours(options: list[str], 
         (["-m", "mcpgen", "serve", "demo.py", "--http", "0.0.0.0:0"], True),
         (["-m", "mcpgen", "serve", "demo.py", "--http", "127.0.0.1:0"], False),
         (["-m", "mcpgen", "serve", "demo.py", "--http", "localhost:0"], False),
-        (["-c", "import demo; demo.server.run(http='0.0.0.0:0')"], True),
-        (["-c", "import demo; demo.server.run(http='0.0.0.0:0', user=lambda scope: 'Ann')"], False),
+        (["-c", "import sys; sys.path.insert(0, ''); import demo; demo.server.run(http='0.0.0.0:0')"], True),
+        (
+            [
+                "-c",
+                "import sys; sys.path.insert(0, ''); import demo; demo.server.run(http='0.0.0.0:0', user=lambda scope: 'Ann')",
+            ],
+            False,
+        ),
     ],
 )
 def test_a_server_that_is_open_to_other_machines_says_so(
