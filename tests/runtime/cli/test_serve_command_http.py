@@ -64,6 +64,10 @@ def test_options_of_other_frameworks_are_answered_with_ours(options: list[str], 
     assert f"There is no option `{name}`. To serve over HTTP, use `--http {address}`." in done.output
 
 
+# PYTHONSAFEPATH may leave the working directory out.
+_IMPORT = "import sys; sys.path.insert(0, ''); import demo"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "is_open"),
@@ -71,14 +75,8 @@ def test_options_of_other_frameworks_are_answered_with_ours(options: list[str], 
         (["-m", "mcpgen", "serve", "demo.py", "--http", "0.0.0.0:0"], True),
         (["-m", "mcpgen", "serve", "demo.py", "--http", "127.0.0.1:0"], False),
         (["-m", "mcpgen", "serve", "demo.py", "--http", "localhost:0"], False),
-        (["-c", "import sys; sys.path.insert(0, ''); import demo; demo.server.run(http='0.0.0.0:0')"], True),
-        (
-            [
-                "-c",
-                "import sys; sys.path.insert(0, ''); import demo; demo.server.run(http='0.0.0.0:0', user=lambda scope: 'Ann')",
-            ],
-            False,
-        ),
+        (["-c", f"{_IMPORT}; demo.server.run(http='0.0.0.0:0')"], True),
+        (["-c", f"{_IMPORT}; demo.server.run(http='0.0.0.0:0', user=lambda scope: 'Ann')"], False),
     ],
 )
 def test_a_server_that_is_open_to_other_machines_says_so(
