@@ -226,7 +226,7 @@ class ErrorHandlingMiddleware:
         token = FAILURE_MAP.set(lambda error: outer(self._replaced(error)))
         try:
             return await call_next(params, context)
-        except Exception as error:
+        except Exception as error:  # raised again, or replaced by what the author declared for it
             found = sole_exception(error)
             replaced = self._replaced(found)
             if replaced is found:

@@ -86,6 +86,18 @@ class ClientFeatures:
         check_handlers(handlers, self.native_revision, "client", called=called, answered=["ping"])
         self._check_capabilities()
 
+    def check_roots_may_change(self, revision: str) -> None:
+        """Check that a server of *revision* may be notified of a change of the roots.
+
+        Raises:
+            UsageError: The roots are a list, which cannot change.
+        """
+        is_stateless = registry.revision(revision).era == "stateless"  # such a server requests the roots each time
+        if not is_stateless and not has_capability(self.capabilities(revision), ("roots", "listChanged")):
+            raise UsageError(
+                "`roots` is a list, so the roots cannot change; pass a function instead: connect(…, roots=function)"
+            )
+
     def capabilities(self, revision: str) -> Mapping[str, object]:
         """Return the capabilities that the client declares to servers of *revision*, in that revision."""
         found = codec(self.native_revision, revision, "client").definition("ClientCapabilities", self._declared())

@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw, UnsetType
 from mcpgen.generated import registry
 from mcpgen.runtime.client.changes import SUBSCRIBE, Changes
 from mcpgen.runtime.client.declared_methods import DeclaredMethods, Undeclared, unsupported
-from mcpgen.runtime.client.extensions import find_extension
+from mcpgen.runtime.client.extensions import filters_json, find_extension
 from mcpgen.runtime.client.fast_path import TOOLS_CALL, FastCall
 from mcpgen.runtime.client.outgoing_requests import CallOptions, OutgoingRequest, RequestSender, check_call_options
 from mcpgen.runtime.client.pending_request import error_as_received, fresh_error
@@ -318,7 +318,7 @@ class ClientEngine:
                 f"the client sends {name} itself; to cancel a request, cancel the asyncio or trio task that awaits it"
             )
         if name == _ROOTS_CHANGED:
-            self._check_roots_function()
+            self.session.features.check_roots_may_change(self.server.revision)
         self._check_open()
         extension = find_extension(self.session.features.extensions, method)
         if extension is not None:
@@ -337,7 +337,7 @@ class ClientEngine:
         """Notify a server of a handshake revision. Other servers request the roots each time that they need them."""
         if self.session.is_stateless:
             return
-        self._check_roots_function()
+        self.session.features.check_roots_may_change(self.server.revision)
         self._check_open()
         await self._send_notification(_ROOTS_CHANGED, UNSET)
 
@@ -348,16 +348,7 @@ class ClientEngine:
             UsageError: A filter is not of the package of an extension of this client.
             UnsupportedByPeer: The server has not declared the extension.
         """
-        more: dict[str, Any] = {}
-        for each in filters:
-            extension = next((one for one in self.session.features.extensions if one.has_filter(each)), None)
-            if extension is None:
-                raise UsageError(
-                    f"listen() does not know {type(each).__name__}; pass a `SubscriptionFilter` of an extension that "
-                    "connect(…, extensions=[…]) names"
-                )
-            extension.require(self.server, "subscriptions/listen")
-            more |= extension.filter_json(each)
+        more = filters_json(self.session.features.extensions, filters, self.server)
         return Changes(self.session, wanted, self._subscribe, more)
 
     async def _send_notification(self, method: str, params: Any) -> None:
@@ -398,13 +389,6 @@ class ClientEngine:
         if method == TOOLS_CALL and self.native_revision == NEWEST and not self._validator.is_on:
             self._fast_call = FastCall(ask, self.server.revision, self.native_meta, self._peer_meta)
         return ask
-
-    def _check_roots_function(self) -> None:
-        declared = self.session.features.capabilities(self.server.revision)
-        if not self.session.is_stateless and not has_capability(declared, ("roots", "listChanged")):
-            raise UsageError(
-                "`roots` is a list, so the roots cannot change; pass a function instead: connect(…, roots=function)"
-            )
 
     def _check_open(self) -> None:
         if self.session.failure is not None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.protocol.capabilities import ServerPeer
 
-__all__ = ["ClientExtension", "client_extensions", "find_extension"]
+__all__ = ["ClientExtension", "client_extensions", "filters_json", "find_extension"]
 
 _TYPES_OF_BASE: Final = (UNSET, "complete", "input_required")
 
@@ -159,3 +159,23 @@ def client_extensions(given: Iterable[Any]) -> list[ClientExtension]:
 def find_extension(extensions: Sequence[ClientExtension], method: Any) -> ClientExtension | None:
     """Return the extension whose package has the constant *method*; None for a method of a revision."""
     return next((each for each in extensions if each.has(method)), None)
+
+
+def filters_json(extensions: Sequence[ClientExtension], filters: Sequence[Any], server: ServerPeer) -> dict[str, Any]:
+    """Return the members that *filters*, each of an extension, add to the filter of a stream.
+
+    Raises:
+        UsageError: A filter is not of the package of one of *extensions*.
+        UnsupportedByPeer: The server has not declared the extension.
+    """
+    found: dict[str, Any] = {}
+    for each in filters:
+        extension = next((one for one in extensions if one.has_filter(each)), None)
+        if extension is None:
+            raise UsageError(
+                f"listen() does not know {type(each).__name__}; pass a `SubscriptionFilter` of an extension that "
+                "connect(…, extensions=[…]) names"
+            )
+        extension.require(server, "subscriptions/listen")
+        found |= extension.filter_json(each)
+    return found

@@ -36,7 +36,7 @@ from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.protocol.reading_policy import SUSPECT, TEXT_ID, meant_id
 from mcpgen.runtime.server import builtin_methods, error_mapping, input_required, notifications, server_requests
 from mcpgen.runtime.server.exchange import BatchResponse, Exchange, OpenRequest, ResponseBody
-from mcpgen.runtime.server.extensions import encode_result, missing_extension
+from mcpgen.runtime.server.extensions import encode_result, extension_meta, missing_extension
 from mcpgen.runtime.server.ledger import SHARED_PEER_BYTES, request_bytes
 
 if TYPE_CHECKING:
@@ -300,7 +300,7 @@ def _serve(session: ServerSession, message: Request, request: OpenRequest, meta:
         raise missing_extension(request.peer, handler.extension, message.method)
     own_meta = session.meta if in_session else None
     if handler.extension and in_session:
-        own_meta = session.handlers.extension_meta(handler.extension, request.peer)
+        own_meta = extension_meta(session.handlers.extensions, handler.extension, request.peer)
     params = handler.codec.params(message.params, own_meta)
     exchange = Exchange(request, handler, params, message.params)
     tasks = session.engine.tasks

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw, UnsetType
 
+from mcpgen.generated import registry
 from mcpgen.runtime.adapt.json_pointer import is_array
 from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.errors import InvalidPayload, RequestError, UsageError, quoted
@@ -31,7 +32,14 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.capabilities import Peer
     from mcpgen.runtime.server.exchange import Call, Exchange
 
-__all__ = ["ServerExtension", "accepted_filters", "check_entries", "encode_result", "missing_extension"]
+__all__ = [
+    "ServerExtension",
+    "accepted_filters",
+    "check_entries",
+    "encode_result",
+    "extension_meta",
+    "missing_extension",
+]
 
 _decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
 
@@ -214,6 +222,23 @@ def accepted_filters(
             if accepted is not None:
                 found[each.id] = accepted
     return found
+
+
+def extension_meta(extensions: Iterable[ServerExtension], identifier: str, peer: Peer) -> Mapping[str, object] | None:
+    """Return the metadata of a request of an extension, for the client of a handshake; None if it has none.
+
+    Requests of a stateless revision state what the handshake has stated, so an extension of one requires it.
+    """
+    base = next((each.extension.base for each in extensions if each.id == identifier), None)
+    if base is None or registry.revision(base).era == "handshake":
+        return None
+    meta: dict[str, object] = {
+        methods.MetaKey.PROTOCOL_VERSION: peer.revision,
+        methods.MetaKey.CLIENT_CAPABILITIES: msgspec.to_builtins(peer.capabilities),
+    }
+    if peer.info is not None:
+        meta[methods.MetaKey.CLIENT_INFO] = msgspec.to_builtins(peer.info)
+    return meta
 
 
 def encode_result(extensions: Iterable[ServerExtension], exchange: Exchange, result: Any) -> bytes | None:

@@ -187,22 +187,6 @@ class HandlerTable:
         self._notification_handlers.clear()
         self.refresh()
 
-    def extension_meta(self, identifier: str, peer: Peer) -> Mapping[str, object] | None:
-        """Return the metadata of a request of an extension, for the client of a handshake; None if it has none.
-
-        Requests of a stateless revision state what the handshake has stated, so an extension of one requires it.
-        """
-        base = next((each.extension.base for each in self.extensions if each.id == identifier), None)
-        if base is None or registry.revision(base).era == "handshake":
-            return None
-        meta: dict[str, object] = {
-            _META_KEY.PROTOCOL_VERSION: peer.revision,
-            _META_KEY.CLIENT_CAPABILITIES: msgspec.to_builtins(peer.capabilities),
-        }
-        if peer.info is not None:
-            meta[_META_KEY.CLIENT_INFO] = msgspec.to_builtins(peer.info)
-        return meta
-
     def methods(self, revision: str) -> ModuleType:
         """Return the generated table of methods of *revision*."""
         module: ModuleType = bindings(revision).methods

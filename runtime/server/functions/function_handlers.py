@@ -205,7 +205,7 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
         reference, argument = params.ref, params.argument.name
         key = reference.name if isinstance(reference, models.PromptReference) else reference.uri
         shown = self._registry.prompts.entries if reference.type == PROMPT else self._registry.templates.entries
-        known = self._arguments_of(reference.type, key) if key in shown else None
+        known = self._registry.arguments_of(reference.type, key) if key in shown else None
         if known is None:
             raise RequestError(ErrorCode.INVALID_PARAMS, f"Unknown reference: {quoted(key)}")
         if completion := self._registry.completions.get((reference.type, key, argument)):

@@ -143,6 +143,19 @@ class FunctionRegistry:
             for each in list(self._views):
                 each.forget(name)
 
+    def arguments_of(self, kind: str, reference: str) -> tuple[str, ...] | None:
+        """Return the arguments of a prompt or resource template, even a hidden one; None if there is none."""
+        if kind == PROMPT:
+            prompt = self.prompts.get(reference)
+            return None if prompt is None else prompt.arguments
+        template = self.templates.get(reference)
+        return None if template is None else tuple(each.name for each in template.template.variables)
+
+    def forget_completions(self, kind: str, reference: str) -> None:
+        """Remove the completions of a prompt or resource template."""
+        for key in [each for each in self.completions if each[:2] == (kind, reference)]:
+            del self.completions[key]
+
     def _refresh(self) -> None:
         if self._base is not None:
             for component, each in self.lists.items():

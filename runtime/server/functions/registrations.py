@@ -356,7 +356,7 @@ class Registrations(VisibleFunctions):
             UsageError: There is no such argument, or it has a completion already.
         """
         kind = TEMPLATE if reference in self._registry.templates.registered else PROMPT
-        known = self._arguments_of(kind, reference)
+        known = self._registry.arguments_of(kind, reference)
         if known is None:
             raise UsageError(f"there is no prompt or resource template {reference!r} to complete; register it first")
         if argument not in known:
@@ -383,7 +383,7 @@ class Registrations(VisibleFunctions):
         with self._changing():
             if uri in self._registry.templates.registered:
                 self._registry.templates.remove(uri)
-                self._forget_completions(TEMPLATE, uri)
+                self._registry.forget_completions(TEMPLATE, uri)
             else:
                 self._registry.resources.remove(uri)
             self._registry.forget(uri)
@@ -392,17 +392,5 @@ class Registrations(VisibleFunctions):
         """Remove a prompt and its completions. Raises UsageError if there is none."""
         with self._changing():
             self._registry.prompts.remove(name)
-            self._forget_completions(PROMPT, name)
+            self._registry.forget_completions(PROMPT, name)
             self._registry.forget(name)
-
-    def _arguments_of(self, kind: str, reference: str) -> tuple[str, ...] | None:
-        """Return the arguments of a prompt or resource template, even a hidden one; None if there is none."""
-        if kind == PROMPT:
-            prompt = self._registry.prompts.get(reference)
-            return None if prompt is None else prompt.arguments
-        template = self._registry.templates.get(reference)
-        return None if template is None else tuple(each.name for each in template.template.variables)
-
-    def _forget_completions(self, kind: str, reference: str) -> None:
-        for key in [each for each in self._registry.completions if each[:2] == (kind, reference)]:
-            del self._registry.completions[key]
