@@ -66,7 +66,7 @@ def python(folder: Path, requirement: str) -> str:
 
 
 def javascript(folder: Path, requirement: str, runtime: Node) -> None:
-    """Install a requirement below ``node_modules`` of *folder*, unless it is there."""
+    """Install a requirement, or several with spaces between them, below ``node_modules`` of *folder*."""
     if (folder / MARK).exists():
         return
     shutil.rmtree(folder, ignore_errors=True)
@@ -74,5 +74,5 @@ def javascript(folder: Path, requirement: str, runtime: Node) -> None:
     # What is put beside it imports as any program does, from the folder that it is in.
     (folder / "package.json").write_text('{"private": true}', encoding="utf-8")
     quiet = ["--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"]
-    subprocess.run([*runtime.npm, "install", *quiet, requirement], cwd=folder, check=True)
+    subprocess.run([*runtime.npm, "install", *quiet, *requirement.split()], cwd=folder, check=True)
     (folder / MARK).touch()

@@ -97,7 +97,7 @@ def test_packages_that_come_as_they_are_are_pinned_and_on_the_page() -> None:
     shown = PAGE.read_text(encoding="utf-8")
     pins = [pin for each in packages() for pin in each.package.split()]
 
-    assert [] == [each for each in pins if not re.fullmatch(r"@?[^@=]+(==|@)\d+(\.\d+)+", each)]
+    assert [] == [each for each in pins if not re.fullmatch(r"@?[^@=]+(==|@)\d+(\.\d+)+(a\d+)?", each)]
     assert [] == [line for line in packages_page.lines() if line not in shown]
 
 

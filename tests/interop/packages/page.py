@@ -30,4 +30,5 @@ def lines() -> Iterator[str]:
     for each in packages():
         session = "`nox -s interop`" if each.always else "`nox -s endurance`"
         for direction in each.directions:
-            yield f"| {each.name} | `{each.package}` | {DIRECTIONS[direction]} | {session} |\n"
+            how = DIRECTIONS[direction] + (", and reads the first page of tools alone" if each.reads_first_page else "")
+            yield f"| {each.name} | `{each.package}` | {how} | {session} |\n"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import msgspec
+from msgspec.structs import replace
 
 from mcpgen import Process, connect
 from tests.installations import Node, folder_of, javascript, node, python
@@ -43,6 +45,8 @@ HOME = HERE.parents[2] / ".nox" / "interop-peers"
 # A program may take long to import on a busy machine, and the rest is quick.
 SECONDS = 90
 
+PAGE = 4  # tools, as ../server.py lists them
+
 DIRECTIONS: Final = {
     "server": "our client starts it",
     "client": "it starts our server",
@@ -57,15 +61,17 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: What the page calls it.
-        package: The requirements, for pip or npm.
+        package: The requirements, for pip or npm, with a space between two.
+        versions: What stands for ``{version}`` in `package` and `name`, one after the other.
         program: What runs: a module for ``python -m``, a script of the environment, or a file below ``node_modules``.
-        driver: Of a client that is a library: the file in ``drivers/`` that uses it.
+        driver: Of a library: the file in ``drivers/`` that uses it.
         arguments: What the program is told.
         environment: Variables that a server needs.
         before: A command that runs first.
         tool: The tool of a server that is called.
         given: The arguments of the call, as JSON.
         sees: A part of the text that comes back.
+        reads_first_page: Whether a client lists the first page of our tools alone.
         to_stdio: What a bridge is told to find our server at a URL.
         to_http: What a bridge is told to start our server and listen.
         to_sse: The same over HTTP+SSE.
@@ -74,6 +80,7 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     package: str
+    versions: list[str] = []
     program: str = ""
     driver: str = ""
     arguments: list[str] = []
@@ -82,6 +89,7 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
     tool: str = ""
     given: str = "{}"
     sees: str = ""
+    reads_first_page: bool = False
     to_stdio: list[str] = []
     to_http: list[str] = []
     to_sse: list[str] = []
@@ -95,9 +103,20 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def packages() -> list[Package]:
-    """Return all of them."""
+    """Return all of them, each version of one by itself."""
     table: dict[str, Any] = tomllib.loads((HERE / "packages.toml").read_text(encoding="utf-8"))
-    return [each for kind in ("server", "client", "bridge") for each in msgspec.convert(table[kind], list[Package])]
+    read = [each for kind in ("server", "client", "bridge") for each in msgspec.convert(table[kind], list[Package])]
+    return [version for each in read for version in _versions(each)]
+
+
+def _versions(package: Package) -> list[Package]:
+    def filled(text: str, version: str) -> str:
+        return text.replace("{version}", version)
+
+    return [
+        replace(package, name=filled(package.name, each), package=filled(package.package, each), versions=[])
+        for each in package.versions
+    ] or [package]
 
 
 def failures(chosen: Iterable[Package]) -> Iterator[str]:
@@ -122,6 +141,9 @@ def install(package: Package, runtime: Node) -> list[str]:
     folder = folder_of(HOME, package.package)
     if "==" not in package.package:
         javascript(folder, package.package, runtime)
+        if package.driver:
+            # node looks for packages beside the file that imports them.
+            return [runtime.node, shutil.copy(HERE / "drivers" / package.driver, folder)]
         return [runtime.node, str(folder / "node_modules" / package.program)]
     interpreter = python(folder, package.package)
     if package.driver:
@@ -221,7 +243,8 @@ def _started(package: Package, command: Sequence[str], folder: str) -> None:
         raise AssertionError(f"it ended with status {done.returncode}: {done.stderr[-1000:]}")
     if package.driver:
         said: Mapping[str, Any] = json.loads(done.stdout)
-        _check(str(TOOLS), str(said["tools"]))
+        tools = TOOLS[:PAGE] if package.reads_first_page else TOOLS
+        _check(str(sorted(tools)), str(sorted(said["tools"])))
         _check("5", said["result"])
     else:
         _check(package.sees, done.stdout)
