@@ -188,6 +188,12 @@ def test_a_server_that_waits_for_its_peer_to_read_ends_within_a_second(ending: s
     assert time.monotonic() - begin < PROMPTLY
 
 
+@pytest.mark.spec("2026-07-28", "basic/transports/stdio#shutdown", "35d76ff9")
+@pytest.mark.spec("2024-11-05", "basic/transports#stdio", "9898eb14")
+@pytest.mark.spec("2025-03-26", "basic/transports#stdio", "9898eb14")
+@pytest.mark.spec("2025-06-18", "basic/transports#stdio", "9898eb14")
+@pytest.mark.spec("2025-11-25", "basic/transports#stdio", "9898eb14")
+@pytest.mark.spec("2026-07-28", "basic/transports/stdio", "3058675d")
 def test_what_is_printed_is_never_part_of_the_protocol(process: Process) -> None:
     for each in range(1, 51):
         process.call(each, "printing", text='{"jsonrpc":"2.0","id":1,"result":{}}')

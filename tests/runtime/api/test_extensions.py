@@ -65,6 +65,7 @@ async def test_a_client_calls_a_method_of_an_extension_with_its_types() -> None:
         assert {IDENTIFIER: {"floors": 2}} == client.extensions
 
 
+@pytest.mark.spec("2026-07-28", "basic/versioning#extension-negotiation", "72c01f9a")
 async def test_a_stateless_server_refuses_a_client_that_has_not_declared_the_extension() -> None:
     async with connect(room_server()) as client:
         with pytest.raises(RequestRefused) as refused:
@@ -84,6 +85,7 @@ async def test_invalid_params_of_an_extension_are_refused() -> None:
     assert (-32602, {"pointer": "/room"}) == (refused.value.code, refused.value.data)
 
 
+@pytest.mark.spec("2026-07-28", "basic/versioning#extension-negotiation", "72c01f9a")
 async def test_a_client_does_not_call_a_server_that_has_not_declared_the_extension() -> None:
     async with connect(Server("plain"), extensions=[rooms()]) as client:
         with pytest.raises(UnsupportedByPeer, match="has not declared the extension"):
@@ -200,6 +202,7 @@ def waitlist_server() -> Server[Any]:
     return server
 
 
+@pytest.mark.spec("2026-07-28", "basic/index#resulttype", "e5f5e7e3")
 async def test_a_tool_call_is_answered_with_a_result_of_an_extension() -> None:
     async with connect(waitlist_server(), extensions=[rooms()]) as client:
         call = rooms().ClientMethods(client).call_tool

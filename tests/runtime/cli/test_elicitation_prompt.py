@@ -41,6 +41,9 @@ def answered(terminal: Terminal) -> Any:
     return json.loads(out)
 
 
+@pytest.mark.spec("2025-06-18", "client/elicitation#user-interaction-model", "dd7f80e4")
+@pytest.mark.spec("2025-11-25", "client/elicitation#user-interaction-model", "550a3ff3")
+@pytest.mark.spec("2026-07-28", "client/elicitation#user-interaction-model", "550a3ff3")
 def test_a_form_is_filled_in_looked_at_changed_and_sent(at_terminal: Begin) -> None:
     terminal = at_terminal("call", COMMAND, "ask", NO_COLOR="1")
     for text in ("Bob", "17", "22", "2", "1, 3", "", ""):
@@ -60,6 +63,12 @@ def test_a_form_is_filled_in_looked_at_changed_and_sent(at_terminal: Begin) -> N
     assert " 1. Your name     Eve\n" in again
 
 
+@pytest.mark.spec("2025-06-18", "client/elicitation#security-considerations", "ecef6ba7")
+@pytest.mark.spec("2025-06-18", "client/elicitation#user-interaction-model", "2c314da7")
+@pytest.mark.spec("2025-11-25", "client/elicitation#user-interaction-model", "f931c6a1")
+@pytest.mark.spec("2026-07-28", "client/elicitation#user-interaction-model", "f931c6a1")
+@pytest.mark.spec("2025-11-25", "client/elicitation#security-considerations", "25da9d99")
+@pytest.mark.spec("2026-07-28", "client/elicitation#security-considerations", "25da9d99")
 def test_the_question_says_who_asks_and_every_field_what_it_takes(at_terminal: Begin) -> None:
     terminal = at_terminal("call", COMMAND, "ask", NO_COLOR="1", width=200)
     seen = terminal.sees(FIELD)
@@ -128,6 +137,9 @@ def test_one_can_go_back_and_leave_things_out(at_terminal: Begin) -> None:
     assert {"action": "accept", "content": {"name": ":Al", "age": 20, "meal": "f", "news": False}} == answered(terminal)
 
 
+@pytest.mark.spec("2025-06-18", "client/elicitation#user-interaction-model", "d12c76ec")
+@pytest.mark.spec("2025-11-25", "client/elicitation#user-interaction-model", "d7cb6fd9")
+@pytest.mark.spec("2026-07-28", "client/elicitation#user-interaction-model", "d7cb6fd9")
 @pytest.mark.parametrize(
     ("typed", "action"),
     [(":decline\n", "decline"), (":cancel\n", "cancel"), ("\x04", "cancel"), (" :DECLINE \n", "decline")],
@@ -167,6 +179,14 @@ def test_what_was_typed_before_the_question_is_no_answer(at_terminal: Begin) -> 
     assert {"action": "decline"} == answered(terminal)
 
 
+@pytest.mark.spec("2025-11-25", "client/elicitation#user-interaction-model", "b9a6a101")
+@pytest.mark.spec("2026-07-28", "client/elicitation#user-interaction-model", "b9a6a101")
+@pytest.mark.spec(
+    "2025-11-25", "client/elicitation#safe-url-handling", "336a3a64", "3fb2a576", "3f7f26d8", "f20e4c57", "da55c91d"
+)
+@pytest.mark.spec(
+    "2026-07-28", "client/elicitation#safe-url-handling", "336a3a64", "3fb2a576", "3f7f26d8", "f20e4c57", "da55c91d"
+)
 @pytest.mark.parametrize(("typed", "action"), [("a\n", "accept"), ("d\n", "decline"), ("\x04", "cancel")])
 def test_an_address_is_shown_with_its_host_and_nothing_is_opened(
     at_terminal: Begin, typed: str, action: str, tmp_path: Path

@@ -7,6 +7,8 @@ import pytest
 from mcpgen.runtime.cli.client.url_report import check_url
 
 
+@pytest.mark.spec("2025-11-25", "client/elicitation#safe-url-handling", "b1b1694c")
+@pytest.mark.spec("2026-07-28", "client/elicitation#safe-url-handling", "b1b1694c")
 @pytest.mark.parametrize(
     ("url", "host", "warning"),
     [

@@ -36,7 +36,7 @@ async def sign_in(ctx: Context) -> str:
     return await ctx.elicit_url("Please sign in.", "https://example.com/sign-in")
 
 
-@pytest.mark.spec("2025-11-25", "client/elicitation#requested-schema")
+@pytest.mark.spec("2025-11-25", "client/elicitation#requested-schema", "6275fcc2")
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 @pytest.mark.parametrize(
     ("answer", "expected"),

@@ -252,8 +252,10 @@ def test_without_the_extra_it_says_what_to_install(policy: Policy, monkeypatch: 
 # Dialects
 
 
-@pytest.mark.spec("2025-11-25", "basic/index#schema-dialect")
-@pytest.mark.spec("2026-07-28", "basic/index#schema-dialect")
+@pytest.mark.spec("2025-11-25", "basic/index#implementation-requirements", "54c1f6e0", "ba417168")
+@pytest.mark.spec("2026-07-28", "basic/index#implementation-requirements", "54c1f6e0", "ba417168")
+@pytest.mark.spec("2025-11-25", "basic/index#schema-dialect", "bbdcac58", "f9f16a05")
+@pytest.mark.spec("2026-07-28", "basic/index#schema-dialect", "bbdcac58", "f9f16a05")
 def test_the_dialect_is_2020_12_unless_the_schema_names_another() -> None:
     schema = {"prefixItems": [{"type": "string"}]}
 
@@ -266,8 +268,8 @@ def test_the_dialect_is_2020_12_unless_the_schema_names_another() -> None:
         assert finding(named, [1]) is not None
 
 
-@pytest.mark.spec("2025-11-25", "basic/index#implementation-requirements")
-@pytest.mark.spec("2026-07-28", "basic/index#implementation-requirements")
+@pytest.mark.spec("2025-11-25", "basic/index#implementation-requirements", "eb3922d8")
+@pytest.mark.spec("2026-07-28", "basic/index#implementation-requirements", "eb3922d8")
 @pytest.mark.parametrize(
     "dialect", ["https://example.com/mine", "http://json-schema.org/draft-03/schema#", "", 5, None]
 )
@@ -282,7 +284,7 @@ def test_formats_are_annotations() -> None:
         assert finding({"$schema": dialect, "format": "email"}, "nobody") is None
 
 
-@pytest.mark.spec("2025-11-25", "basic/index#schema-validation")
+@pytest.mark.spec("2025-11-25", "basic/index#schema-validation", "caea1f66")
 @pytest.mark.parametrize("schema", [{"type": "strin"}, {"minimum": "1"}, {"pattern": "("}, {"properties": []}])
 def test_a_schema_that_is_none_is_a_finding(schema: object) -> None:
     assert reason(schema, {}).startswith("it cannot be checked: the output schema is not valid")
@@ -291,7 +293,8 @@ def test_a_schema_that_is_none_is_a_finding(schema: object) -> None:
 # References
 
 
-@pytest.mark.spec("2026-07-28", "basic/index#ref-resolution")
+@pytest.mark.spec("2026-07-28", "server/tools#security-considerations", "ccf63081")
+@pytest.mark.spec("2026-07-28", "basic/index#ref-resolution", "7cc2495c", "a0fcf5b3", "4748ad1c")
 def test_nothing_is_fetched() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(0)
@@ -369,7 +372,7 @@ def test_what_the_graph_cannot_follow_is_not_used(schema: object) -> None:
 # Bounds
 
 
-@pytest.mark.spec("2026-07-28", "basic/index#composition-keyword-resource-use")
+@pytest.mark.spec("2026-07-28", "basic/index#composition-keyword-resource-use", "5c026d28")
 @pytest.mark.parametrize(
     "schema",
     [

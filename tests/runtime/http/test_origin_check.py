@@ -10,7 +10,7 @@ from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.server.origin_check import OriginCheck
 
 WARNING = "basic/transports#security-warning"
-NEWEST = "basic/transports/streamable-http#security--endpoint"
+NEWEST = "basic/transports/streamable-http#security-endpoint"
 LOOPBACKS = [
     "127.0.0.1",
     "127.0.0.2",

@@ -118,6 +118,7 @@ def test_nobody_can_change_what_a_peer_declared() -> None:
 # --- what calls need
 
 
+@pytest.mark.spec("2026-07-28", "client/roots#implementation-guidelines", "e623bc1d")
 @pytest.mark.spec("2024-11-05", "client/roots#capabilities")
 @pytest.mark.spec("2025-11-25", "client/roots#capabilities")
 @pytest.mark.spec("2026-07-28", "client/roots#capabilities")
@@ -142,7 +143,7 @@ def test_a_model_is_sampled_where_that_is_declared(revision: str) -> None:
 
 
 @pytest.mark.spec("2025-11-25", "client/sampling#tools-in-sampling")
-@pytest.mark.spec("2026-07-28", "client/sampling#tools-in-sampling")
+@pytest.mark.spec("2026-07-28", "client/sampling#tools-in-sampling", "cb8493c1")
 @pytest.mark.parametrize("revision", FROM_MODES)
 @pytest.mark.parametrize("params", [{"tools": []}, {"toolChoice": {"mode": "auto"}}])
 def test_tools_are_given_to_a_model_where_that_is_declared(revision: str, params: dict[str, object]) -> None:

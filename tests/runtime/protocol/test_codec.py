@@ -401,7 +401,8 @@ def test_a_result_that_asks_for_input_has_no_meaning_for_an_older_peer(peer: str
 # --- errors
 
 
-@pytest.mark.spec("2026-07-28", "server/resources#error-handling")
+@pytest.mark.spec("2026-07-28", "basic/index#error-codes", "abc8e876")
+@pytest.mark.spec("2026-07-28", "server/resources#error-handling", "99167c29")
 @pytest.mark.spec("2025-11-25", "server/resources#error-handling")
 @pytest.mark.parametrize(("peer", "code"), [*((label, b"-32002") for label in LABELS[:-1]), (NEWEST, b"-32602")])
 def test_a_resource_that_is_not_there_has_the_code_of_the_peer(peer: str, code: bytes) -> None:

@@ -157,7 +157,7 @@ def test_an_id_is_a_string_or_an_integer(wire: bytes, expected: object) -> None:
     assert (expected, type(expected)) == (message.id, type(message.id))
 
 
-@pytest.mark.spec("2024-11-05", "basic/messages#requests")
+@pytest.mark.spec("2024-11-05", "basic/messages#requests", "1fe436f9")
 @pytest.mark.spec("2025-11-25", "basic/index#requests")
 @pytest.mark.parametrize(
     "wire",

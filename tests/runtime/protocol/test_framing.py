@@ -191,8 +191,11 @@ def test_a_message_is_written_as_one_line() -> None:
     assert PING + b"\n" == frame(PING)
 
 
-@pytest.mark.spec("2024-11-05", "basic/transports#stdio")
-@pytest.mark.spec("2026-07-28", "basic/transports/stdio")
+@pytest.mark.spec("2025-03-26", "basic/transports#stdio", "2c2fa24f")
+@pytest.mark.spec("2025-06-18", "basic/transports#stdio", "2c2fa24f")
+@pytest.mark.spec("2025-11-25", "basic/transports#stdio", "2c2fa24f")
+@pytest.mark.spec("2024-11-05", "basic/transports#stdio", "2c2fa24f")
+@pytest.mark.spec("2026-07-28", "basic/transports/stdio", "dbea3aa0")
 def test_a_message_never_contains_embedded_newlines() -> None:
     indented = b'{\r\n  "jsonrpc": "2.0",\n\t"method": "a\\nb"\r}'
 

@@ -79,7 +79,7 @@ LITERALS: list[tuple[Any, str]] = [
 ]
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#value-encoding")
+@spec("2026-07-28", "basic/transports/streamable-http#value-encoding", "ad8d4f3f", "f362e04d")
 @pytest.mark.parametrize(("value", "header"), LITERALS)
 def test_a_value_is_written_as_the_text_says(value: str | int, header: str) -> None:
     assert header == encode_value(value)
@@ -99,7 +99,7 @@ def test_every_text_survives_a_header(value: str) -> None:
     assert value == decode_value(encode_value(value))
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#value-encoding")
+@spec("2026-07-28", "basic/transports/streamable-http#value-encoding", "ab79f989")
 @given(value=texts | awkward | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1), around=st.text(" \t", max_size=3))
 def test_what_is_written_is_a_field_value_that_no_parser_changes(value: str | int, around: str) -> None:
     header = encode_value(value)
@@ -183,7 +183,7 @@ def test_two_marks_that_share_a_character_are_no_encoding() -> None:
         decode_value("=?base64?=")
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#value-encoding")
+@spec("2026-07-28", "basic/transports/streamable-http#value-encoding", "8f449e24")
 @pytest.mark.parametrize(
     "value",
     ["SGVsbG8=", "=?base64?SGVsbG8=", "SGVsbG8=?=", "=?BASE64?SGVsbG8=?=", "=?Base64?QQ==?=", "a=?base64?QQ==?=",

@@ -110,7 +110,8 @@ def test_a_name_may_be_any_token(name: str) -> None:
     assert (name, "mcp-param-" + name.lower()) == (found.name, found.header)
 
 
-@spec("2026-07-28", "server/tools#x-mcp-header")
+@spec("2026-07-28", "basic/transports/streamable-http#schema-extension", "625122ba", "6c2b9e54", "3a4c341f")
+@spec("2026-07-28", "server/tools#x-mcp-header", "6cc4c45e", "53f114c9", "57f177a5")
 @pytest.mark.parametrize(
     "name",
     ["", " ", "My Region", "Region:Primary", "Région", "Region\t1", "a\r\nX-Evil: 1", "a\n", "\0", "a\x7f", "(a)",
@@ -126,7 +127,8 @@ def test_a_name_that_is_no_token_makes_the_tool_invalid(name: object) -> None:
     assert "is not a header name" in str(error)
 
 
-@spec("2026-07-28", "server/tools#x-mcp-header")
+@spec("2026-07-28", "basic/transports/streamable-http#schema-extension", "23b8e458")
+@spec("2026-07-28", "server/tools#x-mcp-header", "187435c6")
 @pytest.mark.parametrize("other", ["Region", "REGION", "region", "rEGION"])
 def test_names_are_unique_without_regard_to_case(other: str) -> None:
     a, b = ({"type": "string", "x-mcp-header": each} for each in ("Region", other))
@@ -138,7 +140,8 @@ def test_names_are_unique_without_regard_to_case(other: str) -> None:
     assert "is already used by the property 'a'" in nested.reason
 
 
-@spec("2026-07-28", "server/tools#x-mcp-header")
+@spec("2026-07-28", "basic/transports/streamable-http#schema-extension", "b16ac733")
+@spec("2026-07-28", "server/tools#x-mcp-header", "8fb9e64b")
 @pytest.mark.parametrize(
     "schema",
     [
@@ -155,7 +158,7 @@ def test_only_strings_integers_and_booleans_can_be_in_headers(schema: dict[str, 
     assert (Rule.TYPE, ("a",)) == (error.rule, error.path)
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#schema-extension")
+@spec("2026-07-28", "basic/transports/streamable-http#schema-extension", "9ade14a7")
 def test_a_property_of_a_property_may_ask() -> None:
     deep = asking(
         a=asking(b=asking(c={"type": "boolean", "x-mcp-header": "C"})), d={"type": "integer", "x-mcp-header": "D"}
@@ -169,7 +172,8 @@ def test_a_property_of_a_property_may_ask() -> None:
 ASKING = {"type": "string", "x-mcp-header": "Region"}
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#schema-extension")
+@spec("2026-07-28", "server/tools#x-mcp-header", "3d7b46a9")
+@spec("2026-07-28", "basic/transports/streamable-http#schema-extension", "9ade14a7", "35d4fb3e")
 @pytest.mark.parametrize(
     "schema",
     [
@@ -307,7 +311,7 @@ def test_a_client_sends_each_argument_that_there_is(value: object, header: str) 
     assert {"mcp-param-region": header} == param_header_values(param_headers_of(SQL), {"region": value})
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#server-behavior-for-custom-headers")
+@spec("2026-07-28", "basic/transports/streamable-http#server-behavior-for-custom-headers", "4374d6c5", "3981f2ff")
 @pytest.mark.parametrize(
     "arguments",
     [{}, {"region": None}, {"Region": "a"}, {"tenant": None}, {"tenant": {}}, {"tenant": {"id": None}},
@@ -370,7 +374,7 @@ def test_two_headers_do_not_add_up_to_the_body() -> None:
     )
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#server-validation")
+@spec("2026-07-28", "basic/transports/streamable-http#server-validation", "2bf61d34")
 @pytest.mark.parametrize("name", HEADERS)
 @given(data=st.data())
 def test_a_header_that_is_changed_anywhere_is_a_mismatch(name: str, data: st.DataObject) -> None:
@@ -386,6 +390,7 @@ def test_a_header_that_is_changed_anywhere_is_a_mismatch(name: str, data: st.Dat
     assert same == (judged(HEADERS | {name: changed}) is None)
 
 
+@spec("2026-07-28", "basic/transports/streamable-http#server-behavior-for-custom-headers", "727e71cf")
 @spec("2026-07-28", "basic/transports/streamable-http#server-validation")
 @pytest.mark.parametrize("name", HEADERS)
 @pytest.mark.parametrize("character", ["\0", "\r", "\n", "\r\n ", "\x1f", "\x7f", "\x80", "é", "\xa0", "世"])
@@ -427,7 +432,7 @@ def test_values_are_compared_with_regard_to_case(name: str, value: str) -> None:
     assert "does not match" in str(judged(HEADERS | {name: value}))
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#case-sensitivity")
+@spec("2026-07-28", "basic/transports/streamable-http#case-sensitivity", "3998b66b")
 @pytest.mark.parametrize("write", [str.lower, str.upper, str.title, str.swapcase])
 def test_names_are_compared_without_regard_to_case(write: Any) -> None:
     assert None is judged(headers_by_name((write(key).encode(), value.encode()) for key, value in HEADERS.items()))
@@ -467,7 +472,9 @@ def test_only_names_and_parameters_may_be_encoded(name: str) -> None:
     assert "does not match" in str(judged(HEADERS | {name: encodings[name]}))
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#value-encoding")
+@spec("2026-07-28", "basic/transports/streamable-http#server-behavior-for-custom-headers", "b8bb65d5")
+@spec("2026-07-28", "basic/transports/streamable-http#server-validation", "19eccabf")
+@spec("2026-07-28", "basic/transports/streamable-http#value-encoding", "360506a1", "21a2dcf3")
 @pytest.mark.parametrize(
     ("name", "value"),
     [("mcp-name", "=?base64?ZXhlY3V0ZV9zcWw=?="), ("mcp-param-region", "=?base64?dXMtd2VzdDE=?="),
@@ -491,7 +498,7 @@ def test_an_encoding_that_is_none_is_refused_or_taken_as_it_stands(header: str, 
     assert on_region(header, header) is None or "marked as base64" in problem or "PT9" in header
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#server-validation")
+@spec("2026-07-28", "basic/transports/streamable-http#server-validation", "2ce624c9")
 @pytest.mark.parametrize(
     ("header", "value", "same"),
     [
@@ -526,7 +533,8 @@ def test_only_integers_are_compared_as_numbers() -> None:
     assert None is on_region("false", value=False, json_type="boolean")
 
 
-@spec("2026-07-28", "server/tools#x-mcp-header")
+@spec("2026-07-28", "basic/transports/streamable-http#schema-extension", "4a893ef5")
+@spec("2026-07-28", "server/tools#x-mcp-header", "0764af0d")
 @pytest.mark.parametrize("value", [2**53, -(2**53), 10**400])
 def test_integers_that_not_every_reader_knows_exactly_are_refused(value: int) -> None:
     assert "between" in str(on_region(str(value), value, "integer"))

@@ -166,6 +166,7 @@ async def test_a_server_without_such_a_function_does_not_declare_the_extension()
         assert {} == dict(client.extensions)
 
 
+@spec("2026-07-28", "basic/versioning#extension-negotiation", "72c01f9a")
 @spec("ext-tasks", f"{PAGE}#capability-negotiation")
 async def test_a_client_that_has_not_declared_the_extension_gets_a_plain_result() -> None:
     async with connected(Bakery(), with_extension=False) as client:

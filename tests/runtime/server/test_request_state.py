@@ -138,7 +138,7 @@ def _opens(state: str) -> bool:
     return True
 
 
-@pytest.mark.spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow")
+@pytest.mark.spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow", "8d48e778", "f1f78e5b")
 @pytest.mark.parametrize(
     "binding",
     [

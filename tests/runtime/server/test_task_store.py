@@ -93,7 +93,7 @@ def test_a_task_that_is_gone_does_not_come_back_by_being_changed(new_store: NewS
     assert store.get("a") is None
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#task-id-requirements")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#task-id-requirements", "a57e2247")
 def test_ids_are_unique_among_all_principals(new_store: NewStore) -> None:
     store = new_store()
     store.add(record("a", "alice"))
@@ -124,7 +124,7 @@ def test_a_page_goes_on_where_a_task_was_that_is_gone(new_store: NewStore) -> No
     assert ["c", "d"] == ids(store, after=(1, "b"))
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#resource-management")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#resource-management", "e28fd969")
 def test_what_has_expired_is_dropped_whatever_its_status(new_store: NewStore) -> None:
     store = new_store()
     store.add(record("a", ttl_ms=10))

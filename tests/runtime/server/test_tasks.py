@@ -159,6 +159,7 @@ def test_where_tasks_are_not_declared_the_wish_for_one_is_ignored(support: TaskS
 # "Creating Tasks", "Task ID Requirements", "TTL and Resource Management"
 
 
+@pytest.mark.spec("2025-11-25", "basic/utilities/tasks#result-retrieval", "e8d75afa")
 @pytest.mark.spec("2025-11-25", f"{TASKS}#creating-tasks")
 def test_a_request_that_is_accepted_as_a_task_is_answered_with_the_task() -> None:
     result = Bench().create_result()
@@ -170,7 +171,7 @@ def test_a_request_that_is_accepted_as_a_task_is_answered_with_the_task() -> Non
     ) == msgspec.json.encode(result)
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#task-status-lifecycle")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#task-status-lifecycle", "ddcd6ba5")
 def test_a_task_begins_as_working_even_if_its_handler_ends_at_once() -> None:
     bench = Bench()
 
@@ -184,7 +185,7 @@ def test_a_task_begins_as_working_even_if_its_handler_ends_at_once() -> None:
     assert -32602 == refusal(bench.tasks.cancel, FIRST, principal="alice")[0]
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#task-id-requirements")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#task-id-requirements", "f28f9890", "55f03540", "a57e2247")
 def test_ids_are_made_here_and_are_each_anothers() -> None:
     bench = Bench()
     ids = [bench.create(principal).task_id for principal in ("alice", "bob", "alice")]
@@ -192,7 +193,7 @@ def test_ids_are_made_here_and_are_each_anothers() -> None:
     assert 3 == len(set(ids))
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#task-isolation-and-access-control")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#task-isolation-and-access-control", "3754ea85")
 def test_an_id_has_256_bits_of_what_it_is_given_as_random() -> None:
     drawn = bytes(range(100, 132))
     tasks = Tasks(MemoryTaskStore(), clock=lambda: START, random_bytes=lambda count: drawn[:count])
@@ -202,7 +203,8 @@ def test_an_id_has_256_bits_of_what_it_is_given_as_random() -> None:
     assert drawn == base64.urlsafe_b64decode(task_id + "=")
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#ttl-and-resource-management")
+@pytest.mark.spec("2025-11-25", "basic/utilities/tasks#resource-management", "499ed05d")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#ttl-and-resource-management", "e4ac1b1d")
 @pytest.mark.parametrize(
     ("asked", "granted"),
     [(UNSET, 600_000), (60_000, 60_000), (0, 1000), (-5, 1000), (86_400_001, 86_400_000), (10**30, 86_400_000)],
@@ -214,7 +216,7 @@ def test_the_lifetime_that_is_granted_is_told(asked: int | UnsetType, granted: i
     assert granted == bench.get(FIRST)["ttl"]
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#ttl-and-resource-management")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#ttl-and-resource-management", "1257b842", "4eb183b7")
 def test_every_response_tells_when_a_task_was_created_and_last_changed() -> None:
     bench = Bench()
     running = bench.create()
@@ -230,7 +232,7 @@ def test_every_response_tells_when_a_task_was_created_and_last_changed() -> None
     assert {**times, "lastUpdatedAt": "2025-11-25T10:30:03.000Z"} == {key: cancelled[key] for key in times}
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#ttl-and-resource-management")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#ttl-and-resource-management", "1257b842", "4eb183b7")
 @given(at=st.floats(0, 4e9))
 def test_times_are_iso_8601(at: float) -> None:
     bench = Bench()
@@ -323,7 +325,7 @@ def test_a_task_can_be_looked_at() -> None:
     assert bench.get(FIRST) == models.decode(msgspec.json.encode(bench.get(FIRST)), models.GetTaskResult)
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#input-required-status")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#input-required-status", "8adc95cc")
 def test_a_task_that_needs_input_says_so_until_it_has_it() -> None:
     bench = Bench()
     running = bench.create()
@@ -334,7 +336,7 @@ def test_a_task_that_needs_input_says_so_until_it_has_it() -> None:
     assert ["input_required", "working"] == [each.status for each in bench.told]
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#input-required-status")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#input-required-status", "83d077d3")
 def test_a_task_needs_input_until_its_last_question_is_answered() -> None:
     bench = Bench()
     running = bench.create()
@@ -358,7 +360,7 @@ def test_a_question_that_fails_is_no_question_any_more() -> None:
     assert "working" == bench.status(FIRST)
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#task-status-lifecycle")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#task-status-lifecycle", "aac8c017")
 @pytest.mark.parametrize("status", ["completed", "failed", "cancelled"])
 def test_a_task_that_needs_input_may_end(status: str) -> None:
     bench = Bench()
@@ -378,7 +380,7 @@ def end(bench: Bench, running: RunningTask, status: str) -> None:
         bench.tasks.cancel(running.task_id, principal="alice")
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#task-status-lifecycle")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#task-status-lifecycle", "0cf2fde3")
 @pytest.mark.parametrize("status", ["completed", "failed", "cancelled"])
 @pytest.mark.parametrize("later", ["completed", "failed", "asking", "say", "close"])
 def test_a_task_that_has_ended_stays_what_it_is(status: str, later: str) -> None:
@@ -401,7 +403,7 @@ def test_a_task_that_has_ended_stays_what_it_is(status: str, later: str) -> None
 
 
 @given(steps=st.lists(st.sampled_from(["ask", "answered", "say", "finish", "fail", "cancel", "close"]), max_size=12))
-@pytest.mark.spec("2025-11-25", f"{TASKS}#task-status-lifecycle")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#task-status-lifecycle", "4e010218", "aac8c017")
 def test_statuses_follow_the_paths_that_there_are(steps: list[str]) -> None:
     bench = Bench()
     running = bench.create()
@@ -435,7 +437,7 @@ def test_statuses_follow_the_paths_that_there_are(steps: list[str]) -> None:
 # "Result Retrieval", "Retrieving Task Results", "Task Execution Errors"
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#result-retrieval")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#result-retrieval", "b2b39094", "430c5aca")
 def test_the_result_of_a_task_that_has_ended_is_there_at_once_and_as_often_as_it_is_wanted() -> None:
     bench = Bench()
     bench.create().finish(RESULT)
@@ -443,7 +445,7 @@ def test_the_result_of_a_task_that_has_ended_is_there_at_once_and_as_often_as_it
     assert [Outcome(RELATED_RESULT)] == bench.outcomes(FIRST) == bench.outcomes(FIRST)
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#result-retrieval")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#result-retrieval", "2fd09827")
 def test_who_wants_the_result_of_a_task_that_goes_on_waits_for_its_end() -> None:
     bench = Bench()
     running = bench.create()
@@ -456,8 +458,8 @@ def test_who_wants_the_result_of_a_task_that_goes_on_waits_for_its_end() -> None
     assert ([Outcome(RELATED_RESULT)],) * 2 == (first, second)
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#result-retrieval")
-@pytest.mark.spec("2025-11-25", f"{TASKS}#task-execution-errors")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#result-retrieval", "b2b39094", "430c5aca")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#task-execution-errors", "9e73a2a5")
 def test_an_error_is_the_very_error_that_the_request_would_have_had() -> None:
     bench = Bench()
     running = bench.create()
@@ -468,7 +470,7 @@ def test_an_error_is_the_very_error_that_the_request_would_have_had() -> None:
     assert ("failed", "no such city") == (bench.status(FIRST), bench.get(FIRST)["statusMessage"])
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#task-execution-errors")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#task-execution-errors", "e7c2434a", "91668351")
 def test_a_tool_error_fails_the_task_and_is_its_result() -> None:
     bench = Bench()
     result = (
@@ -564,7 +566,7 @@ def test_who_is_answered_may_ask_again_at_once() -> None:
     assert [Outcome(RELATED_RESULT)] * 2 == got
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#protocol-errors")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#protocol-errors", "ca3b2ee1")
 def test_a_result_that_finds_no_room_is_an_error_and_not_a_hole() -> None:
     bench = Bench(MemoryTaskStore(max_outcome_bytes=100))
     running = bench.create()
@@ -593,7 +595,7 @@ def test_a_store_that_breaks_its_word_is_found_out() -> None:
 # "Associating Task-Related Messages", "Task Progress Notifications", "Task Notifications"
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#related-task-metadata")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#related-task-metadata", "518a85f5", "c67e8adc")
 def test_a_result_names_its_task_beside_what_its_handler_put_there() -> None:
     bench = Bench()
     bench.create().finish(
@@ -606,7 +608,8 @@ def test_a_result_names_its_task_beside_what_its_handler_put_there() -> None:
     ) == bench.outcomes(FIRST)[0].json
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#associating-task-related-messages")
+@pytest.mark.spec("2025-11-25", "basic/utilities/tasks#related-task-metadata", "518a85f5")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#associating-task-related-messages", "4690f9ed")
 def test_what_a_task_sends_names_it() -> None:
     running = Bench().create()
 
@@ -615,7 +618,8 @@ def test_what_a_task_sends_names_it() -> None:
     assert running.related() == related(FIRST)
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#associating-task-related-messages")
+@pytest.mark.spec("2025-11-25", "basic/utilities/tasks#related-task-metadata", "93d9b7dc")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#associating-task-related-messages", "ae2378bf")
 def test_getting_listing_and_cancelling_do_not_name_the_task_twice() -> None:
     bench = Bench()
     bench.create()
@@ -625,7 +629,7 @@ def test_getting_listing_and_cancelling_do_not_name_the_task_twice() -> None:
     assert "_meta" not in bench.tasks.cancel(FIRST, principal="alice")
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#task-notifications")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#task-notifications", "6f94acaa")
 def test_a_status_notification_tells_the_whole_task_and_names_it_once() -> None:
     bench = Bench()
     running = bench.create()
@@ -662,7 +666,7 @@ def test_the_record_changes_first_then_the_requestor_is_told_then_waits_end_and_
 # "Task Listing"
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#task-listing")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#task-listing", "362391df")
 def test_tasks_are_listed_in_pages() -> None:
     bench = Bench(page_size=2)
     for _ in range(5):
@@ -679,7 +683,7 @@ def test_tasks_are_listed_in_pages() -> None:
     assert list(bench.running) == bench.listed()
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#task-listing")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#task-listing", "ffdd289e")
 @pytest.mark.parametrize(("count", "has_more"), [(0, False), (1, False), (2, False), (3, True)])
 def test_there_is_a_cursor_if_and_only_if_there_is_more(count: int, *, has_more: bool) -> None:
     bench = Bench(page_size=2)
@@ -701,7 +705,7 @@ def test_a_cursor_outlives_the_task_that_it_was_made_at() -> None:
     ]
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#task-listing")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#task-listing", "a1f05839")
 @given(ends=st.lists(st.sampled_from(["working", "completed", "failed", "cancelled"]), max_size=8))
 def test_what_can_be_got_can_be_listed(ends: list[str]) -> None:
     bench = Bench(page_size=3)
@@ -714,7 +718,7 @@ def test_what_can_be_got_can_be_listed(ends: list[str]) -> None:
     assert ends == [bench.status(task_id) for task_id in bench.running]
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#protocol-errors")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#protocol-errors", "d9a2c761")
 @pytest.mark.parametrize("cursor", ["", "optional-cursor-value", "AAAA", "é"])
 def test_a_cursor_that_is_none_of_ours_is_refused(cursor: str) -> None:
     assert (-32602, "The cursor is not valid") == refusal(Bench().tasks.list, cursor, principal="alice")
@@ -723,7 +727,7 @@ def test_a_cursor_that_is_none_of_ours_is_refused(cursor: str) -> None:
 # "Task Cancellation"
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#task-cancellation")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#task-cancellation", "400263bc")
 def test_a_task_is_cancelled_before_the_answer_and_its_handler_is_stopped() -> None:
     bench = Bench()
     bench.create()
@@ -734,8 +738,8 @@ def test_a_task_is_cancelled_before_the_answer_and_its_handler_is_stopped() -> N
     assert result == models.decode(msgspec.json.encode(result), models.CancelTaskResult)
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#task-cancellation")
-@pytest.mark.spec("2025-11-25", f"{TASKS}#protocol-errors")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#task-cancellation", "9d6c498d")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#protocol-errors", "574f8e44")
 @pytest.mark.parametrize("status", ["completed", "failed", "cancelled"])
 def test_a_task_that_has_ended_cannot_be_cancelled(status: str) -> None:
     bench = Bench()
@@ -801,7 +805,7 @@ def test_a_task_that_cannot_be_started_is_none() -> None:
 
 
 @pytest.mark.spec("2025-11-25", f"{TASKS}#protocol-errors")
-@pytest.mark.spec("2025-11-25", f"{TASKS}#task-isolation-and-access-control")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#task-isolation-and-access-control", "689c02ec", "7664f8ae")
 @pytest.mark.parametrize(
     ("task_id", "principal"), [("nonexistent", "alice"), ("", "alice"), (FIRST, "bob"), (FIRST, "")]
 )
@@ -815,7 +819,7 @@ def test_anothers_task_is_answered_as_one_that_does_not_exist(task_id: str, prin
     assert ("working", []) == (bench.status(FIRST), bench.stopped)
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#task-isolation-and-access-control")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#task-isolation-and-access-control", "0abb6b91")
 def test_everybody_lists_their_own_tasks_even_with_anothers_cursor() -> None:
     bench = Bench(page_size=1)
     alices = [bench.create("alice").task_id for _ in range(3)]
@@ -826,7 +830,7 @@ def test_everybody_lists_their_own_tasks_even_with_anothers_cursor() -> None:
     assert {each.task_id for each in bench.tasks.list(cursor, principal="bob").tasks} <= set(bobs)
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#resource-management")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#resource-management", "5d1e2265")
 def test_only_so_many_tasks_of_one_requestor_run_at_once() -> None:
     bench = Bench(max_running_per_principal=2)
     first = bench.create()
@@ -898,7 +902,7 @@ def test_the_tasks_of_one_who_will_not_come_back_are_dropped() -> None:
     bench.tasks.forget("nobody")
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#audit-and-logging")
+@pytest.mark.spec("2025-11-25", f"{TASKS}#audit-and-logging", "8bfe99c9", "7b18fd65")
 def test_a_log_tells_who_did_what_and_not_the_whole_id(caplog: pytest.LogCaptureFixture) -> None:
     bench = Bench()
     with caplog.at_level(logging.INFO, logger="mcpgen.tasks"):

@@ -419,6 +419,11 @@ def shell_of(channel: Any) -> Any:
 # --- its shutdown
 
 
+@pytest.mark.spec("2024-11-05", "basic/lifecycle#stdio", "e5415e40")
+@pytest.mark.spec("2025-03-26", "basic/lifecycle#stdio", "e5415e40")
+@pytest.mark.spec("2025-06-18", "basic/lifecycle#stdio", "e5415e40")
+@pytest.mark.spec("2025-11-25", "basic/lifecycle#stdio", "e5415e40")
+@pytest.mark.spec("2026-07-28", "basic/transports/stdio#shutdown", "2346a4ca", "5b1a36dd")
 async def test_a_server_that_exits_at_the_end_of_its_input_is_told_nothing_else(notes: Path) -> None:
     code = "on_term(lambda: note('TERM'))\nsay(os.getpid())\nsys.stdin.read()\nnote('end of input')"
     pid, took = await tell(process(server(code), notes), ClientLimits())
@@ -428,6 +433,10 @@ async def test_a_server_that_exits_at_the_end_of_its_input_is_told_nothing_else(
     assert not is_there(pid)
 
 
+@pytest.mark.spec("2024-11-05", "basic/lifecycle#stdio", "b5ab0b88")
+@pytest.mark.spec("2025-03-26", "basic/lifecycle#stdio", "b5ab0b88")
+@pytest.mark.spec("2025-06-18", "basic/lifecycle#stdio", "b5ab0b88")
+@pytest.mark.spec("2025-11-25", "basic/lifecycle#stdio", "b5ab0b88")
 async def test_a_server_that_ignores_the_end_of_its_input_is_told_to_terminate(notes: Path) -> None:
     code = "on_term(lambda: (note('TERM'), sys.exit(0)))\nsay(os.getpid())\nforever()"
     pid, took = await tell(process(server(code), notes))
@@ -437,6 +446,11 @@ async def test_a_server_that_ignores_the_end_of_its_input_is_told_to_terminate(n
     assert not is_there(pid)
 
 
+@pytest.mark.spec("2024-11-05", "basic/lifecycle#stdio", "1c6a6120")
+@pytest.mark.spec("2025-03-26", "basic/lifecycle#stdio", "1c6a6120")
+@pytest.mark.spec("2025-06-18", "basic/lifecycle#stdio", "1c6a6120")
+@pytest.mark.spec("2025-11-25", "basic/lifecycle#stdio", "1c6a6120")
+@pytest.mark.spec("2026-07-28", "basic/transports/stdio#shutdown", "ab56c0ef")
 @pytest.mark.slow
 async def test_a_server_that_ignores_all_is_killed(notes: Path, caplog: pytest.LogCaptureFixture) -> None:
     code = "on_term(lambda: note('TERM'))\nsay(os.getpid())\nforever()"

@@ -29,7 +29,7 @@ def batch(*parts: tuple[Any, str, Any]) -> list[Any]:
     return [member(*each) for each in parts]
 
 
-@spec("2025-03-26", "basic/index#batching")
+@spec("2025-03-26", "basic/index#batching", "c3f107eb")
 @on_both_loops
 async def test_a_batch_of_requests_is_answered_as_a_batch_when_all_are_answered() -> None:
     gate = anyio.Event()

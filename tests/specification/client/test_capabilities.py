@@ -41,8 +41,8 @@ async def test_a_client_that_answers_nothing_declares_nothing(revision: str) -> 
 
 
 @spec("2024-11-05", "client/roots#capabilities")
-@spec("2025-11-25", "client/roots#capabilities")
-@spec("2026-07-28", "client/roots#capabilities")
+@spec("2025-11-25", "client/roots#capabilities", "67138588")
+@spec("2026-07-28", "client/roots#capabilities", "5b343b1f")
 @everywhere
 async def test_roots_that_never_change_are_declared_so(revision: str) -> None:
     async with opened(revision, roots=[models.Root(uri="file:///a")]) as own:
@@ -78,14 +78,15 @@ async def test_handlers_of_any_home_declare_that_their_roots_change_where_that_i
 
 
 @spec("2024-11-05", "client/sampling#capabilities")
-@spec("2025-11-25", "client/sampling#capabilities")
-@spec("2026-07-28", "client/sampling#capabilities")
+@spec("2025-11-25", "client/sampling#capabilities", "0c891a20")
+@spec("2026-07-28", "client/sampling#capabilities", "8c604780")
 @everywhere
 async def test_sampling_is_declared_without_tools(revision: str) -> None:
     async with opened(revision, sample=answer) as own:
         assert {"sampling": {}} == own.capabilities
 
 
+@spec("2026-07-28", "client/sampling#tools-in-sampling", "17466750")
 @spec("2024-11-05", "client/sampling#capabilities")
 @spec("2025-11-25", "client/sampling#capabilities")
 @spec("2026-07-28", "client/sampling#capabilities")
@@ -96,8 +97,8 @@ async def test_tools_for_sampling_are_declared_on_request_where_there_are_any(re
 
 
 @spec("2025-06-18", "client/elicitation#capabilities")
-@spec("2025-11-25", "client/elicitation#capabilities")
-@spec("2026-07-28", "client/elicitation#capabilities")
+@spec("2025-11-25", "client/elicitation#capabilities", "905ff6fd")
+@spec("2026-07-28", "client/elicitation#capabilities", "7d6be109", "2946d2ac")
 @everywhere
 @pytest.mark.parametrize(
     ("options", "modes"),
@@ -115,6 +116,7 @@ async def test_the_modes_of_elicitation_are_declared_where_there_are_any(
         assert elicitation(revision, modes) == own.capabilities
 
 
+@spec("2025-11-25", "basic/lifecycle#initialization", "4bfe9e80")
 @spec("2025-11-25", "basic/lifecycle#capability-negotiation")
 @spec("2026-07-28", "basic/index#meta")
 @everywhere
@@ -170,7 +172,7 @@ async def test_handlers_that_implement_nothing_declare_nothing_to_anybody(native
 
 @spec("2024-11-05", "basic/lifecycle#initialization")
 @spec("2025-06-18", "basic/lifecycle#initialization")
-@spec("2025-11-25", "basic/lifecycle#initialization")
+@spec("2025-11-25", "basic/lifecycle#initialization", "b2c87217")
 @spec("2026-07-28", "basic/index#meta")
 @everywhere
 async def test_a_client_names_itself_with_what_the_revision_knows(revision: str) -> None:
@@ -180,7 +182,15 @@ async def test_a_client_names_itself_with_what_the_revision_knows(revision: str)
         assert {"name": "tests", "version": "7", **title} == own.info
 
 
-@spec("2026-07-28", "basic/index#meta")
+@spec("2026-07-28", "changelog#major-changes", "e18d1aa3")
+@spec("2026-07-28", "schema#requestmetaobject", "1034330d")
+@spec("2026-07-28", "basic/patterns/mrtr", "1031f1f8")
+@spec("2026-07-28", "server/prompts", "727a069e")
+@spec("2026-07-28", "server/resources", "37c61b04")
+@spec("2026-07-28", "server/tools", "15f7d706")
+@spec("2026-07-28", "server/utilities/completion", "17f812b9")
+@spec("2026-07-28", "server/utilities/pagination", "9963e3a8")
+@spec("2026-07-28", "basic/index#meta", "37457641", "dd696404")
 @spec("2026-07-28", "basic/transports/stdio#request-metadata")
 @without_handshakes
 async def test_every_request_without_a_session_says_who_asks(revision: str) -> None:
@@ -246,7 +256,7 @@ async def check_sent(own: Any, capability: str, call: Any) -> None:
 
 
 @spec("2024-11-05", "basic/lifecycle#operation")
-@spec("2025-11-25", "basic/lifecycle#operation")
+@spec("2025-11-25", "basic/lifecycle#operation", "fd7099db")
 @spec("2026-07-28", "server/discover#discoverresult")
 @everywhere
 @CAPABILITIES
@@ -316,7 +326,7 @@ async def test_a_wrong_option_of_reading_is_reported(options: Any) -> None:
 
 
 @spec("2024-11-05", "client/roots#root-list-changes")
-@spec("2025-11-25", "client/roots#root-list-changes")
+@spec("2025-11-25", "client/roots#root-list-changes", "de3fa91f")
 @everywhere
 async def test_that_roots_have_changed_is_told_where_it_is_heard(revision: str) -> None:
     async with opened(revision, roots=lambda _: []) as own:

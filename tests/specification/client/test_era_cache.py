@@ -37,7 +37,7 @@ async def meet_new(own: Stage) -> None:
     await (await connecting.outcome()).close()
 
 
-@spec("2026-07-28", "basic/versioning#backward-compatibility-with-initialization-based-versions")
+@spec("2026-07-28", "basic/versioning#backward-compatibility-with-initialization-based-versions", "d882b8ce")
 @on_both_loops
 async def test_a_server_that_is_known_to_shake_hands_is_greeted_at_once() -> None:
     async with stage(identity=object()) as own:

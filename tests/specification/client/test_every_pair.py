@@ -28,6 +28,10 @@ def made(revisions: list[str]) -> Server:
     return server
 
 
+@spec("2024-11-05", "basic/index", "11427718")
+@spec("2025-11-25", "basic/index", "462d48df")
+@spec("2026-07-28", "basic/index", "a34cdfdb")
+@spec("2024-11-05", "basic/index#protocol-layers", "a10616eb")
 @spec("2025-11-25", "basic/lifecycle#version-negotiation")
 @spec("2026-07-28", "basic/versioning#compatibility-matrix")
 @everywhere

@@ -31,9 +31,12 @@ def cancelled(own: Any, asked: Any) -> bool:
 # --- too long
 
 
+@spec("2024-11-05", "basic/lifecycle#error-handling", "407d7786")
+@spec("2025-11-25", "basic/lifecycle#error-handling", "dc5b3033")
+@spec("2026-07-28", "server/tools#security-considerations", "92db96f6")
 @spec("2025-03-26", "basic/lifecycle#timeouts")
-@spec("2025-11-25", "basic/lifecycle#timeouts")
-@spec("2026-07-28", "basic/patterns/cancellation#timeouts")
+@spec("2025-11-25", "basic/lifecycle#timeouts", "6f9efd84", "c7800ead")
+@spec("2026-07-28", "basic/patterns/cancellation#timeouts", "3b66a21b", "e8b6a019")
 @everywhere
 @on_both_loops
 async def test_what_takes_longer_than_the_client_waits_is_cancelled(revision: str) -> None:
@@ -47,8 +50,8 @@ async def test_what_takes_longer_than_the_client_waits_is_cancelled(revision: st
         assert cancelled(own, asked)
 
 
-@spec("2025-11-25", "basic/lifecycle#timeouts")
-@spec("2026-07-28", "basic/patterns/cancellation#timeouts")
+@spec("2025-11-25", "basic/lifecycle#timeouts", "a34c6a6e")
+@spec("2026-07-28", "basic/patterns/cancellation#timeouts", "12c4d589")
 @everywhere
 @pytest.mark.parametrize(
     "call",
@@ -103,7 +106,7 @@ async def test_progress_extends_the_time(revision: str) -> None:
 
 
 @spec("2025-11-25", "basic/lifecycle#timeouts")
-@spec("2026-07-28", "basic/patterns/cancellation#timeouts")
+@spec("2026-07-28", "basic/patterns/cancellation#timeouts", "3a2ff20b")
 @of_each_era
 @on_both_loops
 async def test_progress_extends_the_time_to_a_maximum(revision: str) -> None:
@@ -181,10 +184,17 @@ async def test_one_request_that_takes_too_long_costs_the_others_nothing(revision
 # --- not wanted any more
 
 
+@spec("2026-07-28", "basic/patterns/cancellation", "5be7a024")
+@spec("2024-11-05", "basic/messages#notifications", "59d06bf6")
+@spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements", "46be44ab")
+@spec("2026-07-28", "basic/index#notifications", "74a12ff4")
+@spec("2025-11-25", "schema#cancellednotificationparams", "ef8a9f1a", "62ab3002")
+@spec("2026-07-28", "schema#cancellednotificationparams", "92b20ec6")
+@spec("2026-07-28", "basic/patterns/cancellation#behavior-requirements", "d47a1583")
 @spec("2024-11-05", "basic/utilities/cancellation#cancellation-flow")
 @spec("2025-11-25", "basic/utilities/cancellation#cancellation-flow")
-@spec("2026-07-28", "basic/patterns/cancellation#transport-specific-cancellation")
-@spec("2026-07-28", "basic/transports/stdio#cancellation")
+@spec("2026-07-28", "basic/patterns/cancellation#transport-specific-cancellation", "c2c9c15f")
+@spec("2026-07-28", "basic/transports/stdio#cancellation", "32e2e896")
 @everywhere
 @on_both_loops
 async def test_a_request_whose_task_is_cancelled_is_cancelled(revision: str) -> None:
@@ -197,9 +207,10 @@ async def test_a_request_whose_task_is_cancelled_is_cancelled(revision: str) -> 
     assert "id" not in said
 
 
+@spec("2025-11-25", "basic/utilities/cancellation#timing-considerations", "6738a282")
 @spec("2024-11-05", "basic/utilities/cancellation#behavior-requirements")
-@spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements")
-@spec("2026-07-28", "basic/patterns/cancellation#behavior-requirements")
+@spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements", "3725535e")
+@spec("2026-07-28", "basic/patterns/cancellation#behavior-requirements", "512159ae")
 @everywhere
 @on_both_loops
 async def test_an_answer_to_what_was_cancelled_is_ignored(revision: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -216,9 +227,11 @@ async def test_an_answer_to_what_was_cancelled_is_ignored(revision: str, caplog:
     assert [] == caplog.records
 
 
+@spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements", "bc1a3f4c")
+@spec("2026-07-28", "basic/patterns/cancellation#behavior-requirements", "ebfdf332")
 @spec("2024-11-05", "basic/utilities/cancellation#timing-considerations")
 @spec("2025-11-25", "basic/utilities/cancellation#timing-considerations")
-@spec("2026-07-28", "basic/patterns/cancellation#timing-considerations")
+@spec("2026-07-28", "basic/patterns/cancellation#timing-considerations", "27c83eaf")
 @everywhere
 @on_both_loops
 async def test_what_is_answered_already_is_not_cancelled(revision: str) -> None:

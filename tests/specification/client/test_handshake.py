@@ -17,8 +17,9 @@ PAIRS = [list(each) for each in combinations(HANDSHAKES, 2)]
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
+@spec("2025-11-25", "basic/lifecycle#version-negotiation", "7e2d9b63", "de30caac")
 @spec("2024-11-05", "basic/lifecycle#initialization")
-@spec("2025-11-25", "basic/lifecycle#initialization")
+@spec("2025-11-25", "basic/lifecycle#initialization", "5dcfc85e", "83bdd6e7", "4bfe9e80", "b2c87217", "0fb08d6c")
 @with_handshakes
 @on_both_loops
 async def test_a_client_that_shakes_hands_says_so_first_and_nothing_else(revision: str) -> None:
@@ -37,8 +38,8 @@ async def test_a_client_that_shakes_hands_says_so_first_and_nothing_else(revisio
     } == asked
 
 
-@spec("2024-11-05", "basic/lifecycle#version-negotiation")
-@spec("2025-11-25", "basic/lifecycle#version-negotiation")
+@spec("2024-11-05", "basic/lifecycle#version-negotiation", "de30caac")
+@spec("2025-11-25", "basic/lifecycle#version-negotiation", "de30caac")
 @pytest.mark.parametrize("revisions", PAIRS, ids=" ".join)
 async def test_the_newest_of_what_the_client_speaks_is_offered(revisions: list[str]) -> None:
     async with scripted(revisions=revisions) as (_, wire):
@@ -68,8 +69,16 @@ async def test_an_older_one_of_two_is_taken(revisions: list[str]) -> None:
         assert revisions[0] == (await connecting.outcome()).revision
 
 
-@spec("2024-11-05", "basic/lifecycle#version-negotiation")
-@spec("2025-11-25", "basic/lifecycle#version-negotiation")
+@spec("2024-11-05", "basic/lifecycle#error-handling", "686fae35")
+@spec("2025-03-26", "basic/lifecycle#error-handling", "686fae35")
+@spec("2025-06-18", "basic/lifecycle#error-handling", "686fae35")
+@spec("2025-11-25", "basic/lifecycle#error-handling", "686fae35")
+@spec("2025-03-26", "basic/lifecycle#version-negotiation", "e870e577")
+@spec("2025-06-18", "basic/lifecycle#version-negotiation", "e870e577")
+@spec("2025-06-18", "schema#initializeresult", "b67bfaf1")
+@spec("2025-11-25", "schema#initializeresult", "b67bfaf1")
+@spec("2024-11-05", "basic/lifecycle#version-negotiation", "e870e577")
+@spec("2025-11-25", "basic/lifecycle#version-negotiation", "e870e577")
 @pytest.mark.parametrize("answered", ["1999-01-01", "2099-01-01", "draft", "", *STATELESS])
 @on_both_loops
 async def test_the_client_disconnects_from_a_server_of_a_version_that_it_does_not_speak(answered: str) -> None:
@@ -99,7 +108,7 @@ async def test_a_version_that_the_client_was_told_not_to_speak_is_not_agreed_on(
 
 
 @spec("2024-11-05", "basic/lifecycle#initialization")
-@spec("2025-11-25", "basic/lifecycle#initialization")
+@spec("2025-11-25", "basic/lifecycle#initialization", "f071756d")
 @with_handshakes
 async def test_that_it_is_initialized_is_said_after_the_result_and_before_all_else(revision: str) -> None:
     async with scripted(revisions=[revision]) as (connecting, wire):
@@ -130,7 +139,7 @@ async def test_what_the_server_says_of_itself_is_kept(revision: str) -> None:
 
 
 @spec("2024-11-05", "basic/lifecycle#error-handling")
-@spec("2025-11-25", "basic/lifecycle#error-handling")
+@spec("2025-11-25", "basic/lifecycle#error-handling", "5549ed72")
 @with_handshakes
 async def test_a_server_that_refuses_the_handshake_is_left_and_its_error_raised(revision: str) -> None:
     async with scripted(revisions=[revision]) as (connecting, wire):
@@ -188,8 +197,10 @@ async def test_a_handshake_that_the_revision_does_not_allow_is_no_agreement(brok
         assert [] == await wire.rest()
 
 
+@spec("2024-11-05", "basic/lifecycle#error-handling", "b97c22e8")
+@spec("2025-11-25", "schema#cancellednotification", "1031ad40")
 @spec("2024-11-05", "basic/utilities/cancellation#behavior-requirements")
-@spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements")
+@spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements", "851edeaa")
 @spec("2025-11-25", "basic/lifecycle#timeouts")
 @with_handshakes
 @on_both_loops
@@ -203,7 +214,7 @@ async def test_a_handshake_that_takes_too_long_is_given_up_but_not_cancelled(rev
 
 
 @spec("2024-11-05", "basic/utilities/cancellation#behavior-requirements")
-@spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements")
+@spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements", "851edeaa")
 @with_handshakes
 @on_both_loops
 async def test_a_handshake_whose_task_is_cancelled_is_not_cancelled_itself(revision: str) -> None:
@@ -216,7 +227,7 @@ async def test_a_handshake_whose_task_is_cancelled_is_not_cancelled_itself(revis
 
 
 @spec("2024-11-05", "basic/lifecycle#initialization")
-@spec("2025-11-25", "basic/utilities/ping#behavior-requirements")
+@spec("2025-11-25", "basic/utilities/ping#behavior-requirements", "efd69d27")
 @with_handshakes
 async def test_a_ping_is_answered_during_the_handshake(revision: str) -> None:
     async with scripted(revisions=[revision]) as (connecting, wire):
@@ -260,7 +271,7 @@ async def test_what_comes_with_the_result_of_the_handshake_is_heard(revision: st
     assert INITIALIZED in said
 
 
-@spec("2025-03-26", "basic/lifecycle#initialization")
+@spec("2025-03-26", "basic/lifecycle#initialization", "5374125b")
 async def test_the_handshake_is_part_of_no_batch_and_is_not_answered_by_one() -> None:
     async with scripted(revisions=["2025-03-26"], limits=ClientLimits(connect_seconds=0.05)) as (connecting, wire):
         asked = await wire.hear("initialize")

@@ -164,7 +164,7 @@ async def test_a_function_that_fails_costs_nobody_anything(revision: str, caplog
 
 
 @spec("2025-11-25", "basic/index#notifications")
-@spec("2026-07-28", "basic/index#notifications")
+@spec("2026-07-28", "basic/index#notifications", "a01ffb96")
 @pytest.mark.parametrize("revision", LABELS)
 @pytest.mark.parametrize("method", ["notifications/no/such", "notifications/initialized", "", "tools/list"])
 async def test_a_notification_that_nobody_knows_is_ignored(method: str, revision: str) -> None:

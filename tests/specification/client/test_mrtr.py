@@ -76,7 +76,7 @@ def rest_of(request: Any) -> Any:
 # --- the way it goes
 
 
-@spec("2026-07-28", "basic/patterns/mrtr#client-requirements-basic-workflow")
+@spec("2026-07-28", "basic/patterns/mrtr#client-requirements-basic-workflow", "fdd2e3d6")
 @spec("2026-07-28", "basic/patterns/mrtr#inputresponses")
 @pytest.mark.parametrize("kind", ANSWERS)
 @on_both_loops
@@ -93,8 +93,9 @@ async def test_a_question_is_answered_under_its_name_and_the_request_put_again(k
     assert "done" == result.content[0].text
 
 
+@spec("2026-07-28", "server/tools#input-required-tool-results", "9a22ea5a")
 @spec("2026-07-28", "basic/patterns/mrtr#supported-requests")
-@spec("2026-07-28", "basic/patterns/mrtr#client-requirements-basic-workflow")
+@spec("2026-07-28", "basic/patterns/mrtr#client-requirements-basic-workflow", "3e6e0bc1")
 @CALLS
 @on_both_loops
 async def test_a_request_is_put_again_under_another_id_with_nothing_else_changed(call: Any, result: object) -> None:
@@ -109,7 +110,8 @@ async def test_a_request_is_put_again_under_another_id_with_nothing_else_changed
     assert rest_of(first) == rest_of(second) == first["params"]
 
 
-@spec("2026-07-28", "basic/patterns/mrtr#client-requirements-basic-workflow")
+@spec("2026-07-28", "basic/patterns/mrtr#inputrequiredresult", "64d74641")
+@spec("2026-07-28", "basic/patterns/mrtr#client-requirements-basic-workflow", "648317a3", "5bb4ad61")
 @pytest.mark.parametrize("state", ["s", "", "0", "null", '{"a": "\\u0000"}', "ä\n\t\u2028\U0001f600", "x" * 100_000])
 async def test_the_state_comes_back_exactly(state: str) -> None:
     async with opened(NEWEST, **ABLE) as own:
@@ -120,7 +122,7 @@ async def test_the_state_comes_back_exactly(state: str) -> None:
     assert state == second["params"]["requestState"]
 
 
-@spec("2026-07-28", "basic/patterns/mrtr#client-requirements-basic-workflow")
+@spec("2026-07-28", "basic/patterns/mrtr#client-requirements-basic-workflow", "5e6fc645")
 async def test_where_there_was_no_state_none_comes_back() -> None:
     async with opened(NEWEST, **ABLE) as own:
         _, first = await own.asked(own.client.call_tool("x"))
@@ -187,7 +189,7 @@ async def test_questions_that_come_together_are_answered_at_the_same_time() -> N
     assert ["f", "m", "r", "r2"] == list(second["params"]["inputResponses"])
 
 
-@spec("2026-07-28", "basic/patterns/mrtr#client-requirements-basic-workflow")
+@spec("2026-07-28", "basic/patterns/mrtr#client-requirements-basic-workflow", "d658ce30")
 @on_both_loops
 async def test_demands_of_requests_that_run_at_the_same_time_are_kept_apart() -> None:
     async with opened(NEWEST, **ABLE) as own:
@@ -421,7 +423,7 @@ async def test_a_caller_who_is_cancelled_while_the_user_thinks_takes_the_questio
         assert [] == await own.wire.rest()
 
 
-@spec("2026-07-28", "basic/index#resulttype")
+@spec("2026-07-28", "basic/index#resulttype", "31476f83")
 @pytest.mark.parametrize("kind", ["task", "", "INPUT_REQUIRED"])
 async def test_a_type_of_result_that_nobody_knows_is_invalid(kind: str) -> None:
     async with opened(NEWEST) as own:
@@ -431,7 +433,9 @@ async def test_a_type_of_result_that_nobody_knows_is_invalid(kind: str) -> None:
     assert "/resultType" == failure.value.pointer
 
 
-@spec("2026-07-28", "basic/index#resulttype")
+@spec("2026-07-28", "changelog#major-changes", "7e61fc74")
+@spec("2026-07-28", "schema#result", "8ef35f96")
+@spec("2026-07-28", "basic/index#resulttype", "2cbe7384")
 async def test_a_result_without_a_type_is_complete() -> None:
     async with opened(NEWEST) as own:
         assert [] == (await own.answered(own.client.call_tool("x"), {"content": []})).content
@@ -538,5 +542,27 @@ async def test_no_other_revision_wants_pages_visited_first(revision: str) -> Non
         own.wire.error(asked, -32042, data=pages("url"))
         with pytest.raises(RequestRefused):
             await errand.outcome()
+
+        assert [] == await own.wire.rest()
+
+
+@spec("2026-07-28", "client/elicitation#elicitation-requests", "ea746a2e")
+async def test_a_question_without_a_mode_is_a_form() -> None:
+    params = {key: each for key, each in FORM["params"].items() if key != "mode"}
+    async with opened(NEWEST, elicit=accept, elicit_url=agree) as own:
+        _, first = await own.asked(own.client.call_tool("x"))
+        own.wire.result(first, demand({"k": {**FORM, "params": params}}, "s"))
+        second = await own.wire.hear("tools/call")
+
+    assert {"k": {"action": "accept", "content": {"name": "octocat"}}} == second["params"]["inputResponses"]
+
+
+@spec("2026-07-28", "schema#createmessagerequestparams", "3ee07d69")
+async def test_tools_for_a_model_fail_the_request_if_the_client_has_not_declared_them() -> None:
+    tools = [{"name": "t", "inputSchema": {"type": "object"}}]
+    question = {**SAMPLE, "params": {**SAMPLE["params"], "tools": tools}}
+    async with opened(NEWEST, sample=sample) as own:
+        with pytest.raises(InvalidPayload, match=r"sampling\.tools"):
+            await own.answered(own.client.call_tool("x"), demand({"k": question}, "s"))
 
         assert [] == await own.wire.rest()

@@ -137,6 +137,8 @@ async def test_tasks_are_asked_of_no_server_that_has_none(
         assert [] == await own.wire.rest()
 
 
+@spec("2025-11-25", "basic/utilities/tasks#capability-negotiation", "68578acc", "8384ff54")
+@spec("2025-11-25", "basic/utilities/tasks#tool-level-negotiation", "95ed1590")
 @spec("2025-11-25", "basic/utilities/tasks#capabilities")
 async def test_tasks_are_not_asked_of_a_server_that_has_not_declared_them() -> None:
     async with opened("2025-11-25", native_revision="2025-11-25") as own:
@@ -307,3 +309,14 @@ async def test_changed_roots_are_told_to_who_has_a_session_and_nobody_else(nativ
         said = [each["method"] for each in await own.wire.rest()]
 
     assert ([] if revision == NEWEST else ["notifications/roots/list_changed"]) == said
+
+
+@spec("2025-11-25", "basic/utilities/tasks#task-listing", "def624cc")
+@pytest.mark.parametrize("cursor", ["", " \u00e4=\n", "null", "0"])
+async def test_the_cursor_of_a_list_of_tasks_goes_back_as_it_came(cursor: str) -> None:
+    async with opened("2025-11-25", can={"tasks": {"list": {}}}, native_revision="2025-11-25") as own:
+        typed = Typed(own.client)
+        await own.answered(typed.call("list_tasks"), {"tasks": [], "nextCursor": cursor})
+        _, asked = await own.asked(typed.call("list_tasks", "PaginatedRequestParams", cursor=cursor))
+
+    assert ("tasks/list", {"cursor": cursor}) == (asked["method"], asked["params"])

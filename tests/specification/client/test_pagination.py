@@ -33,10 +33,19 @@ async def names(items: Any) -> list[str]:
     return [each.name async for each in items]
 
 
+@spec("2026-07-28", "server/prompts#implementation-considerations", "b2c06134")
+@spec("2026-07-28", "server/utilities/pagination#pagination-model", "5b273c26")
 @spec("2024-11-05", "server/utilities/pagination#operations-supporting-pagination")
 @spec("2025-11-25", "server/utilities/pagination#operations-supporting-pagination")
 @spec("2026-07-28", "server/utilities/pagination#operations-supporting-pagination")
-@spec("2026-07-28", "server/utilities/pagination#implementation-guidelines")
+@spec(
+    "2026-07-28",
+    "server/utilities/pagination#implementation-guidelines",
+    "a86e415e",
+    "a2bec059",
+    "f206c5bc",
+    "32089280",
+)
 @everywhere
 @LISTS
 @on_both_loops
@@ -62,7 +71,7 @@ async def test_all_pages_are_asked_for_with_the_cursors_as_they_came(
 
 @spec("2024-11-05", "server/utilities/pagination#implementation-guidelines")
 @spec("2025-11-25", "server/utilities/pagination#implementation-guidelines")
-@spec("2026-07-28", "server/utilities/pagination#implementation-guidelines")
+@spec("2026-07-28", "server/utilities/pagination#implementation-guidelines", "32089280", "fc9031b6")
 @everywhere
 @LISTS
 async def test_a_list_without_pages_is_one_page(call: str, method: str, key: str, item: Any, revision: str) -> None:
@@ -109,6 +118,7 @@ async def test_one_page_can_be_had_with_its_cursor(cursor: str, revision: str) -
     assert cursor == asked["params"]["cursor"]
 
 
+@spec("2026-07-28", "server/utilities/pagination#implementation-guidelines", "f206c5bc")
 @spec("2025-11-25", "server/utilities/pagination#pagination-model")
 @spec("2026-07-28", "server/utilities/pagination#pagination-model")
 @everywhere

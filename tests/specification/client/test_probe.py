@@ -21,7 +21,8 @@ CODES = [-32601, -32602, -32600, -32603, -32700, -32000, -32001, -32002, -32019,
 # --- answers of today
 
 
-@spec("2026-07-28", "basic/transports/stdio#backward-compatibility")
+@spec("2026-07-28", "server/discover#when-to-call", "29c90859")
+@spec("2026-07-28", "basic/transports/stdio#backward-compatibility", "7e9402c3")
 @spec("2026-07-28", "server/discover#request")
 @spec("2026-07-28", "basic/index#meta")
 @on_both_loops
@@ -55,7 +56,7 @@ async def test_a_client_of_one_version_of_each_era_asks_too(handshake: str) -> N
         assert handshake == greeting["params"]["protocolVersion"]
 
 
-@spec("2026-07-28", "basic/transports/stdio#backward-compatibility")
+@spec("2026-07-28", "basic/transports/stdio#backward-compatibility", "87fb4d22")
 @on_both_loops
 async def test_a_client_of_today_alone_asks_all_the_same() -> None:
     async with scripted(revisions=[NEWEST]) as (connecting, wire):
@@ -90,7 +91,7 @@ async def test_a_server_need_not_say_who_it_is(meta: Any) -> None:
 
 
 @spec("2026-07-28", "server/discover#discoverresult")
-@spec("2026-07-28", "basic/versioning#protocol-version-negotiation")
+@spec("2026-07-28", "basic/versioning#protocol-version-negotiation", "0466717b")
 async def test_a_server_that_has_nothing_in_common_is_left() -> None:
     async with scripted() as (connecting, wire):
         await wire.discovered(supportedVersions=["2099-01-01", "draft"])
@@ -144,7 +145,7 @@ async def test_a_server_that_lists_what_it_refused_may_accept_it_then(revisions:
         assert NEWEST == (await connecting.outcome()).revision
 
 
-@spec("2026-07-28", "basic/versioning#protocol-version-negotiation")
+@spec("2026-07-28", "basic/versioning#protocol-version-negotiation", "0466717b")
 async def test_a_server_that_lists_what_it_refuses_is_greeted_with_what_else_it_lists() -> None:
     async with scripted() as (connecting, wire):
         asked = await wire.hear("server/discover")
@@ -213,7 +214,7 @@ async def test_another_refusal_of_today_is_not_followed_by_a_handshake(code: int
 # --- servers of before
 
 
-@spec("2026-07-28", "basic/transports/stdio#backward-compatibility")
+@spec("2026-07-28", "basic/transports/stdio#backward-compatibility", "9d01c6d5")
 @pytest.mark.parametrize("code", CODES)
 async def test_a_server_that_answers_with_any_other_error_is_greeted(code: int) -> None:
     async with scripted() as (connecting, wire):
@@ -224,7 +225,7 @@ async def test_a_server_that_answers_with_any_other_error_is_greeted(code: int) 
         assert HANDSHAKES[-1] == (await connecting.outcome()).revision
 
 
-@spec("2026-07-28", "basic/transports/stdio#backward-compatibility")
+@spec("2026-07-28", "basic/transports/stdio#backward-compatibility", "9d01c6d5")
 @pytest.mark.parametrize(
     "answer",
     [
@@ -249,7 +250,7 @@ async def test_a_server_that_answers_with_what_nobody_says_today_is_greeted(answ
         assert HANDSHAKES[0] == (await connecting.outcome()).revision
 
 
-@spec("2026-07-28", "basic/transports/stdio#backward-compatibility")
+@spec("2026-07-28", "basic/transports/stdio#backward-compatibility", "9d01c6d5")
 @pytest.mark.parametrize(
     "frame",
     [None, b"Listening.", b"{", b'{"jsonrpc":"2.0","id":1}', b"[]", b'"x"', b'{"jsonrpc":"2.0","id":99,"result":{}}'],
@@ -378,7 +379,7 @@ async def test_a_server_that_never_says_anything_is_given_up_in_the_end() -> Non
         assert all(wire.is_left for wire in own.wires)
 
 
-@spec("2026-07-28", "basic/versioning#compatibility-matrix")
+@spec("2026-07-28", "basic/versioning#compatibility-matrix", "72a12ea7")
 @pytest.mark.parametrize("code", CODES)
 async def test_a_client_of_today_alone_has_nothing_in_common_with_a_server_of_before(code: int) -> None:
     async with scripted(revisions=STATELESS) as (connecting, wire):

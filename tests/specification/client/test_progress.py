@@ -95,8 +95,8 @@ async def test_a_callback_that_waits_is_waited_for_before_the_result(revision: s
 
 
 @spec("2024-11-05", "basic/utilities/progress#progress-flow")
-@spec("2025-11-25", "basic/utilities/progress#progress-flow")
-@spec("2026-07-28", "basic/patterns/progress#progress-flow")
+@spec("2025-11-25", "basic/utilities/progress#progress-flow", "ab68d903", "1a3be013")
+@spec("2026-07-28", "basic/patterns/progress#progress-flow", "d4a86662", "0a8a4373")
 @everywhere
 async def test_each_request_has_a_token_of_its_own_and_only_who_wants_progress_has_any(revision: str) -> None:
     told: dict[str, list[float]] = {"a": [], "b": []}

@@ -109,7 +109,8 @@ async def test_a_list_that_the_revision_does_not_allow_fails_its_call_alone(
         await goes_on(own, revision)
 
 
-@spec("2024-11-05", "basic/messages#responses")
+@spec("2025-06-18", "basic/index#responses", "dcd34d18", "f10035f4")
+@spec("2024-11-05", "basic/messages#responses", "51f9a177", "b5e6ac88")
 @spec("2025-11-25", "basic/index#responses")
 @spec("2026-07-28", "basic/index#responses")
 @everywhere
@@ -171,9 +172,9 @@ async def test_of_two_answers_to_one_request_the_first_counts(revision: str) -> 
         assert "done" == (await errand.outcome()).content[0].text
 
 
-@spec("2024-11-05", "basic/messages#requests")
-@spec("2025-11-25", "basic/index#requests")
-@spec("2026-07-28", "basic/index#requests")
+@spec("2024-11-05", "basic/messages#requests", "68440bbc")
+@spec("2025-11-25", "basic/index#requests", "727cb8ce")
+@spec("2026-07-28", "basic/index#requests", "8a599d52")
 @everywhere
 @on_both_loops
 async def test_answers_may_come_in_any_order(revision: str) -> None:
@@ -320,3 +321,27 @@ async def test_schemas_are_forgotten_when_the_tools_change(revision: str) -> Non
         result = complete(revision, content=[], structuredContent={"sum": "three"})
 
         assert {"sum": "three"} == (await own.answered(own.client.call_tool("add"), result)).structured_content
+
+
+@spec("2026-07-28", "basic/index#error-codes", "31fe8a9d")
+@pytest.mark.parametrize("code", [-32000, -32001, -32003, -32019])
+async def test_a_code_that_earlier_implementations_chose_has_no_meaning(code: int) -> None:
+    async with opened(STATELESS[-1]) as own:
+        errand, asked = await own.asked(own.client.call_tool("x"))
+        own.wire.error(asked, code, "odd")
+        with pytest.raises(RequestRefused) as caught:
+            await errand.outcome()
+
+        assert [] == await own.wire.rest()
+
+    assert (RequestRefused, code, "odd") == (type(caught.value), caught.value.code, caught.value.message)
+
+
+@spec("2026-07-28", "server/utilities/caching#time-to-live-ttl-field", "eef133ec")
+async def test_a_list_without_a_lifetime_is_stale_at_once() -> None:
+    async with opened(STATELESS[-1]) as own:
+        listed = await own.answered(
+            own.client.list_tools(), {"resultType": "complete", "tools": [], "cacheScope": "private"}
+        )
+
+    assert 0 == listed.ttl_ms

@@ -133,7 +133,7 @@ async def test_a_form_may_be_refused(action: Any, revision: str) -> None:
     assert {"action": action} == said["result"]
 
 
-@spec("2025-11-25", "client/elicitation#elicitation-requests")
+@spec("2025-11-25", "client/elicitation#elicitation-requests", "ea746a2e")
 @PAGES
 @pytest.mark.parametrize("mode", [{}, {"mode": "form"}], ids=str)
 async def test_an_elicitation_without_a_mode_is_a_form(mode: Any, revision: str) -> None:
@@ -182,7 +182,8 @@ async def test_the_client_pings_too(revision: str) -> None:
     assert {"jsonrpc": "2.0", "id": asked["id"], "method": "ping"} == asked
 
 
-@spec("2024-11-05", "basic/messages#responses")
+@spec("2025-06-18", "basic/index#responses", "d2bdc721")
+@spec("2024-11-05", "basic/messages#responses", "71c9eb41")
 @spec("2025-11-25", "basic/index#responses")
 @with_handshakes
 @pytest.mark.parametrize("identity", [0, -1, 2**53 - 1, "", "s", "1"])
@@ -252,8 +253,8 @@ async def test_a_handler_knows_who_asks_and_may_ask_back(revision: str) -> None:
 
 
 @spec("2024-11-05", "client/roots#error-handling")
-@spec("2025-11-25", "client/roots#error-handling")
-@spec("2025-11-25", "basic/lifecycle#operation")
+@spec("2025-11-25", "client/roots#error-handling", "ccf8f6e9")
+@spec("2025-11-25", "basic/lifecycle#operation", "fd7099db")
 @with_handshakes
 @pytest.mark.parametrize(
     ("method", "params"),
@@ -274,7 +275,7 @@ async def test_what_the_client_has_not_declared_is_not_answered(method: str, par
     assert (1, -32601) == (said["id"], said["error"]["code"])
 
 
-@spec("2025-11-25", "client/elicitation#error-handling")
+@spec("2025-11-25", "client/elicitation#error-handling", "460b38a8")
 @PAGES
 @pytest.mark.parametrize(("options", "params"), [({"elicit": accept}, PAGE), ({"elicit_url": agree}, FORM)])
 async def test_a_mode_that_the_client_has_not_declared_is_an_invalid_param(
@@ -295,6 +296,7 @@ async def test_a_page_that_cannot_be_declared_makes_no_elicitation(revision: str
     assert -32601 == said["error"]["code"]
 
 
+@spec("2025-11-25", "schema#createmessagerequestparams", "3ee07d69")
 @spec("2025-11-25", "client/sampling#capabilities")
 @PAGES
 @pytest.mark.parametrize(
@@ -322,7 +324,7 @@ async def test_params_that_the_revision_does_not_allow_are_refused(params: Any, 
     assert -32602 == said["error"]["code"]
 
 
-@spec("2024-11-05", "client/sampling#error-handling")
+@spec("2024-11-05", "client/sampling#error-handling", "157b4739")
 @spec("2025-11-25", "client/sampling#error-handling")
 @with_handshakes
 @on_both_loops
@@ -337,7 +339,7 @@ async def test_an_error_that_a_handler_raises_is_the_answer(revision: str) -> No
 
 
 @spec("2024-11-05", "client/roots#error-handling")
-@spec("2025-11-25", "client/roots#error-handling")
+@spec("2025-11-25", "client/roots#error-handling", "e581c4ea")
 @with_handshakes
 @pytest.mark.parametrize("failure", [ValueError("hunter2"), KeyError("hunter2"), TimeoutError("hunter2")], ids=repr)
 @on_both_loops
@@ -447,7 +449,7 @@ async def test_more_requests_at_once_than_the_client_wants_are_refused(revision:
 
 
 @spec("2024-11-05", "basic/utilities/cancellation#behavior-requirements")
-@spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements")
+@spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements", "656f0d9e", "adc15f31")
 @with_handshakes
 @on_both_loops
 async def test_a_request_that_the_server_cancels_is_given_up_and_not_answered(revision: str) -> None:
@@ -532,7 +534,7 @@ async def test_what_was_cancelled_does_not_answer_what_has_its_id_afterwards(rev
 
 
 @spec("2024-11-05", "basic/utilities/cancellation#error-handling")
-@spec("2025-11-25", "basic/utilities/cancellation#error-handling")
+@spec("2025-11-25", "basic/utilities/cancellation#error-handling", "2aff49c1")
 @with_handshakes
 @pytest.mark.parametrize("params", [{"requestId": 99}, {"requestId": "1"}, {"requestId": None}, {}], ids=str)
 async def test_a_cancellation_of_nothing_is_ignored(params: Any, revision: str) -> None:
@@ -567,7 +569,8 @@ async def test_a_server_does_not_cancel_what_the_client_asks(revision: str) -> N
 # --- without a session
 
 
-@spec("2026-07-28", "basic/transports/stdio#sending-messages")
+@spec("2026-07-28", "basic/transports/streamable-http#sending-messages", "d5bcfc3f")
+@spec("2026-07-28", "basic/transports/stdio#sending-messages", "b2f3502d")
 @spec("2026-07-28", "basic/transports/stdio#receiving-messages")
 @without_handshakes
 @pytest.mark.parametrize(
@@ -607,3 +610,22 @@ async def test_the_client_goes_on_after_a_request_that_it_did_not_want(
     assert [
         "the server sent the request roots/list, but its revision does not allow requests of a server; it is ignored"
     ] == [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+
+
+@spec("2025-11-25", "schema#elicitrequesturlparams", "c38b218f")
+@pytest.mark.parametrize("identity", ["", " \u00e4=\n", "null", "0"])
+async def test_the_id_of_an_elicitation_reaches_the_handler_as_it_came(identity: str) -> None:
+    bindings = registry.revision("2025-11-25").bindings()
+    seen: list[str] = []
+
+    class Handlers(bindings.client.ClientHandlers):  # type: ignore[misc, name-defined]
+        async def elicit(self, params: Any, context: Any, /) -> Any:
+            del context
+            seen.append(params.elicitation_id)
+            return bindings.models.ElicitResult(action="decline")
+
+    declared = {"elicitation": {"url": {}}}
+    async with opened("2025-11-25", native_revision="2025-11-25", handlers=Handlers(), capabilities=declared) as own:
+        await own.wire.ask(1, "elicitation/create", {**PAGE, "elicitationId": identity})
+
+    assert [identity] == seen

@@ -111,7 +111,7 @@ async def test_a_stream_asks_for_what_is_wanted_and_nothing_else(wanted: Any, ex
     assert expected == asked["params"]["notifications"]
 
 
-@spec("2026-07-28", "basic/patterns/subscriptions#acknowledgment")
+@spec("2026-07-28", "basic/patterns/subscriptions#acknowledgment", "cd997a8b")
 @without_handshakes
 @on_both_loops
 async def test_who_listens_waits_until_it_is_acknowledged_and_sees_what_is_honoured(revision: str) -> None:
@@ -131,9 +131,9 @@ async def test_who_listens_waits_until_it_is_acknowledged_and_sees_what_is_honou
     )
 
 
-@spec("2026-07-28", "basic/patterns/subscriptions#receiving-notifications")
+@spec("2026-07-28", "basic/patterns/subscriptions#receiving-notifications", "cd236f9d")
 @spec("2026-07-28", "basic/patterns/subscriptions#multiple-concurrent-subscriptions")
-@spec("2026-07-28", "basic/transports/stdio#receiving-messages")
+@spec("2026-07-28", "basic/transports/stdio#receiving-messages", "7cd83d99")
 @without_handshakes
 @on_both_loops
 async def test_each_stream_hears_what_is_told_under_its_id(revision: str) -> None:
@@ -149,7 +149,7 @@ async def test_each_stream_hears_what_is_told_under_its_id(revision: str) -> Non
         assert [("tools", None), ("resource", "a:b")] == other.heard
 
 
-@spec("2026-07-28", "basic/patterns/subscriptions#receiving-notifications")
+@spec("2026-07-28", "basic/patterns/subscriptions#receiving-notifications", "cd236f9d")
 @without_handshakes
 @pytest.mark.parametrize("meta", [None, {}, {SUBSCRIPTION: 99}, {SUBSCRIPTION: "2"}, {SUBSCRIPTION: None}], ids=str)
 async def test_what_is_told_on_no_stream_is_ignored(meta: Any, revision: str) -> None:

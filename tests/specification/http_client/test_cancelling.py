@@ -46,7 +46,7 @@ async def test_a_stateless_request_that_takes_too_long_is_cancelled_likewise() -
         assert [] == server.unheard
 
 
-@spec("2025-11-25", "basic/transports#sending-messages-to-the-server")
+@spec("2025-11-25", "basic/transports#sending-messages-to-the-server", "37542e57")
 @spec("2025-11-25", "basic/utilities/cancellation#cancellation-flow")
 @on_both_loops
 async def test_in_a_session_the_server_is_told_and_then_the_response_is_closed() -> None:

@@ -53,7 +53,7 @@ async def test_a_server_of_today_is_asked_and_nothing_else() -> None:
         assert [] == server.unheard
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#backward-compatibility")
+@spec("2026-07-28", "basic/transports/streamable-http#backward-compatibility", "e83527a1")
 @spec("2026-07-28", "basic/versioning#protocol-version-negotiation")
 @pytest.mark.parametrize("code", [-32020, -32021, -32022])
 async def test_an_error_of_today_is_no_reason_to_greet(code: int) -> None:
@@ -116,7 +116,7 @@ async def test_the_probe_is_given_up_when_the_greeting_is_answered_first() -> No
         await closed(client, server)
 
 
-@spec("2026-07-28", "basic/versioning#backward-compatibility-with-initialization-based-versions")
+@spec("2026-07-28", "basic/versioning#backward-compatibility-with-initialization-based-versions", "d882b8ce")
 async def test_the_era_is_remembered_of_the_url_and_asked_for_again_when_that_was_wrong() -> None:
     async with played() as server:
         for number in range(2):
@@ -182,7 +182,7 @@ async def greeted_by(server: Played, stream: Exchange, revision: str = "2024-11-
 @spec("2025-11-25", "basic/transports#backwards-compatibility")
 @spec("2025-06-18", "basic/transports#backwards-compatibility")
 @spec("2025-03-26", "basic/transports#backwards-compatibility")
-@spec("2026-07-28", "basic/transports/streamable-http#httpsse-transport-2024-11-05")
+@spec("2026-07-28", "basic/transports/streamable-http#http-sse-transport-2024-11-05")
 @pytest.mark.parametrize("status", [400, 404, 405])
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_a_greeting_that_meets_nobody_leads_to_http_with_sse(status: int, revision: str) -> None:
@@ -301,7 +301,7 @@ async def test_a_json_rpc_error_that_is_no_reason_stays_the_reason() -> None:
             await connecting.outcome()
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#httpsse-transport-2024-11-05")
+@spec("2026-07-28", "basic/transports/streamable-http#http-sse-transport-2024-11-05")
 async def test_an_error_of_today_to_a_greeting_is_no_reason_to_try_http_with_sse() -> None:
     async with played() as server:
         connecting = start(server, revisions=["2025-11-25"])
@@ -350,6 +350,7 @@ async def test_a_server_of_http_with_sse_that_has_become_another_is_looked_at_an
         assert [] == server.unheard
 
 
+@spec("2024-11-05", "server/utilities/pagination#implementation-guidelines", "f5b6f5c0")
 @spec("2024-11-05", "basic/transports#http-with-sse")
 @pytest.mark.parametrize("how", ["end", "cut"])
 @on_both_loops
@@ -396,6 +397,7 @@ async def test_a_message_that_http_with_sse_does_not_take_is_lost_alone() -> Non
         await closed(client, server)
 
 
+@spec("2024-11-05", "basic/transports#security-warning", "d6efef0b")
 @spec("2024-11-05", "basic/transports#http-with-sse")
 async def test_requests_of_the_server_are_answered_at_the_other_endpoint() -> None:
     async with played() as server:

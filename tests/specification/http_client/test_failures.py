@@ -283,7 +283,7 @@ async def test_whoever_must_not_ask_does_not_ask_in_other_ways(status: int) -> N
         assert [] == server.unheard
 
 
-@spec("2025-11-25", "basic/security_best_practices#session-hijacking")
+@spec("2025-11-25", "basic/transports#session-management", "36ed2aba")
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_redirects_to_another_origin_are_not_followed_whatever_a_callers_client_would_do(status: int) -> None:
     async with played() as server, played() as other, httpx.AsyncClient(follow_redirects=True) as ours:

@@ -31,7 +31,18 @@ def said(asked: Exchange) -> dict[str, str]:
 # --- requests
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#sending-messages")
+@spec("2026-07-28", "basic/transports/streamable-http#protocol-version-header", "2f6c9e0b", "92a4291f")
+@spec("2026-07-28", "basic/transports/streamable-http#standard-request-headers", "db5cb8ea")
+@spec("2026-07-28", "basic/transports/streamable-http#client-behavior", "00326c52", "f74a56e6")
+@spec(
+    "2026-07-28",
+    "basic/transports/streamable-http#sending-messages",
+    "6be208b2",
+    "9f8efab0",
+    "f9719f40",
+    "c46a2592",
+    "e3eb9543",
+)
 @spec("2026-07-28", "basic/transports/streamable-http#request-metadata")
 @on_both_loops
 async def test_a_stateless_request_is_a_post_whose_headers_repeat_its_body() -> None:
@@ -50,7 +61,9 @@ async def test_a_stateless_request_is_a_post_whose_headers_repeat_its_body() -> 
         }
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#standard-request-headers")
+@spec("2026-07-28", "basic/transports/streamable-http#sending-messages", "c46a2592")
+@spec("2026-07-28", "basic/transports/streamable-http#client-behavior", "00326c52")
+@spec("2026-07-28", "basic/transports/streamable-http#standard-request-headers", "64f8d3fb")
 @pytest.mark.parametrize(
     ("method", "params", "name"),
     [
@@ -82,9 +95,14 @@ async def test_the_name_is_repeated_where_there_is_one_in_a_form_that_no_header_
         assert "x-evil" not in asked.headers
 
 
+@spec("2025-11-25", "basic/lifecycle#version-negotiation", "aa543eb9")
+@spec("2024-11-05", "basic/transports#security-warning", "d6efef0b")
+@spec("2025-11-25", "basic/transports#sending-messages-to-the-server", "30ce2c91", "a4bd8e65", "c755746a", "33cba7d4")
+@spec("2025-03-26", "basic/transports#sending-messages-to-the-server", "6978949a")
+@spec("2025-11-25", "basic/lifecycle#operation", "c015e46d")
 @spec("2025-11-25", "basic/transports#protocol-version-header")
-@spec("2025-06-18", "basic/transports#protocol-version-header")
-@spec("2025-03-26", "basic/transports#session-management")
+@spec("2025-06-18", "basic/transports#protocol-version-header", "6ce4ff85", "9f47e15c")
+@spec("2025-03-26", "basic/transports#session-management", "21e11244")
 @spec("2024-11-05", "basic/lifecycle#initialization")
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_a_session_and_its_revision_are_named_from_the_answer_to_the_greeting_on(revision: str) -> None:
@@ -134,7 +152,8 @@ async def _start(connection: Any) -> Any:
     return await connection
 
 
-@spec("2025-11-25", "basic/transports#sending-messages-to-the-server")
+@spec("2026-07-28", "basic/transports/streamable-http#sending-messages", "da16410b")
+@spec("2025-11-25", "basic/transports#sending-messages-to-the-server", "88ff4d24")
 @spec("2026-07-28", "basic/transports/streamable-http#receiving-messages")
 @pytest.mark.parametrize("revision", [*HTTP, NEWEST])
 @on_both_loops
@@ -251,7 +270,7 @@ async def test_an_answer_of_ours_does_not_wait_behind_our_requests() -> None:
         await calling.outcome()
 
 
-@spec("2025-03-26", "basic/transports#sending-messages-to-the-server")
+@spec("2025-03-26", "basic/transports#sending-messages-to-the-server", "0e8859e4")
 async def test_the_answers_to_a_batch_are_one_batch() -> None:
     async with opened("2025-03-26", roots=[], session=SESSION) as (client, server):
         calling = server.start(client.call_tool("ask"))
@@ -339,9 +358,16 @@ TOOL = {
 LISTED = {"resultType": "complete", "tools": [TOOL], "ttlMs": 0, "cacheScope": "private"}
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#custom-headers-from-tool-parameters")
-@spec("2026-07-28", "basic/transports/streamable-http#value-encoding")
-@spec("2026-07-28", "basic/transports/streamable-http#client-behavior")
+@spec(
+    "2026-07-28",
+    "basic/transports/streamable-http#server-behavior-for-custom-headers",
+    "96cb5252",
+    "4374d6c5",
+    "3981f2ff",
+)
+@spec("2026-07-28", "basic/transports/streamable-http#custom-headers-from-tool-parameters", "95a72c7e", "cadadf66")
+@spec("2026-07-28", "basic/transports/streamable-http#value-encoding", "ab79f989")
+@spec("2026-07-28", "basic/transports/streamable-http#client-behavior", "c75afa9b", "945b41f6", "6655f2ed")
 @spec("2026-07-28", "server/tools#x-mcp-header")
 @pytest.mark.parametrize(
     ("arguments", "expected"),

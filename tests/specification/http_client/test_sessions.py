@@ -34,7 +34,7 @@ async def renew(server: Played, revision: str, session: str = "t", *, listens: b
 
 @spec("2025-11-25", "basic/transports#session-management")
 @spec("2025-06-18", "basic/transports#session-management")
-@spec("2025-03-26", "basic/transports#session-management")
+@spec("2025-03-26", "basic/transports#session-management", "596d5817")
 @pytest.mark.parametrize("revision", HTTP)
 @on_both_loops
 async def test_a_session_that_is_lost_is_begun_again_and_nobody_notices(
@@ -278,7 +278,7 @@ async def test_a_stream_of_a_lost_session_is_not_resumed_in_another() -> None:
         assert [] == server.unheard
 
 
-@spec("2025-11-25", "basic/transports#session-management")
+@spec("2025-11-25", "basic/transports#session-management", "36ed2aba")
 async def test_an_answer_that_waits_while_the_session_is_lost_is_not_sent_in_another() -> None:
     async with opened("2025-11-25", session="s", listens=True, roots=[]) as (client, server):
         server.is_judged = False
@@ -356,7 +356,7 @@ async def test_the_servers_own_stream_finds_a_lost_session_as_well() -> None:
 
 @spec("2025-11-25", "basic/transports#session-management")
 @spec("2025-06-18", "basic/transports#session-management")
-@spec("2025-03-26", "basic/transports#session-management")
+@spec("2025-03-26", "basic/transports#session-management", "7d366b11")
 @pytest.mark.parametrize("revision", HTTP)
 @pytest.mark.parametrize("status", [200, 204, 405, 404, 500])
 async def test_the_server_is_told_that_the_session_is_over_whatever_it_says(revision: str, status: int) -> None:

@@ -33,9 +33,9 @@ CONTENT: dict[str, Any] = {"content": [{"type": "text", "text": "done"}]}
 # --- of one request
 
 
-@spec("2025-11-25", "basic/transports#resumability-and-redelivery")
+@spec("2025-11-25", "basic/transports#resumability-and-redelivery", "01c6e345")
 @spec("2025-06-18", "basic/transports#resumability-and-redelivery")
-@spec("2025-03-26", "basic/transports#resumability-and-redelivery")
+@spec("2025-03-26", "basic/transports#resumability-and-redelivery", "195b091d")
 @pytest.mark.parametrize("how", ["end", "cut"])
 @pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18", "2025-11-25"])
 async def test_a_stream_of_a_session_that_breaks_is_resumed_behind_the_last_event(revision: str, how: str) -> None:
@@ -60,7 +60,7 @@ async def test_a_stream_of_a_session_that_breaks_is_resumed_behind_the_last_even
         assert ["s/1", "s/2"] == [each.headers["last-event-id"] for each in (first, second)]
 
 
-@spec("2025-11-25", "basic/transports#sending-messages-to-the-server")
+@spec("2025-11-25", "basic/transports#sending-messages-to-the-server", "fbc5a4fb", "c2404939")
 @on_both_loops
 @pytest.mark.slow
 async def test_a_server_that_closes_the_connection_is_polled_after_the_time_that_it_says() -> None:
@@ -259,7 +259,7 @@ async def test_a_call_survives_a_short_restart_of_its_server() -> None:
 
 @spec("2025-11-25", "basic/transports#listening-for-messages-from-the-server")
 @spec("2025-06-18", "basic/transports#listening-for-messages-from-the-server")
-@spec("2025-03-26", "basic/transports#listening-for-messages-from-the-server")
+@spec("2025-03-26", "basic/transports#listening-for-messages-from-the-server", "7494221e")
 @pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18", "2025-11-25"])
 @on_both_loops
 @pytest.mark.slow

@@ -33,8 +33,16 @@ def page(tools: Sequence[object], **more: object) -> dict[str, object]:
 REGION = {"type": "string", "x-mcp-header": "Region"}
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#schema-extension")
-@spec("2026-07-28", "server/tools#x-mcp-header")
+@spec(
+    "2026-07-28",
+    "basic/transports/streamable-http#schema-extension",
+    "625122ba",
+    "6c2b9e54",
+    "83c535bc",
+    "7daee3b0",
+    "48b88729",
+)
+@spec("2026-07-28", "server/tools#x-mcp-header", "84359d59", "6387ac9c", "98683d34")
 @pytest.mark.parametrize(
     ("properties", "reason"),
     [
@@ -107,7 +115,7 @@ async def relisted(server: Played, *pages: Sequence[object]) -> list[dict[str, A
     return heard
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#client-behavior")
+@spec("2026-07-28", "basic/transports/streamable-http#client-behavior", "f8624560")
 @on_both_loops
 async def test_after_a_header_mismatch_all_tools_are_listed_and_the_call_is_made_once_more() -> None:
     async with opened(NEWEST) as (client, server):

@@ -16,7 +16,7 @@ ROOTS = b'{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}'
 
 @spec("2025-03-26", "basic/transports#sending-messages-to-the-server")
 @spec("2025-06-18", "basic/transports#sending-messages-to-the-server")
-@spec("2025-11-25", "basic/transports#sending-messages-to-the-server")
+@spec("2025-11-25", "basic/transports#sending-messages-to-the-server", "96246ff7")
 @with_sessions
 @on_both_loops
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ async def test_a_notification_is_accepted_without_a_body(body: bytes, revision: 
 
 
 @spec("2025-03-26", "basic/transports#sending-messages-to-the-server")
-@spec("2025-11-25", "basic/transports#sending-messages-to-the-server")
+@spec("2025-11-25", "basic/transports#sending-messages-to-the-server", "96246ff7")
 @with_sessions
 @pytest.mark.parametrize(
     "body",
@@ -53,7 +53,7 @@ async def test_a_response_is_accepted_even_if_it_answers_nothing(body: bytes, re
     assert (202, b"") == (answer.status, answer.body)
 
 
-@spec("2025-11-25", "basic/transports#sending-messages-to-the-server")
+@spec("2025-11-25", "basic/transports#sending-messages-to-the-server", "9b45b5d7")
 @with_sessions
 @pytest.mark.parametrize("body", [ROOTS, b'{"jsonrpc":"2.0","id":1,"result":{}}'])
 async def test_what_no_session_takes_is_refused_with_an_error_status(body: bytes, revision: str) -> None:
@@ -65,7 +65,7 @@ async def test_what_no_session_takes_is_refused_with_an_error_status(body: bytes
     assert "id" not in without.json
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#sending-messages")
+@spec("2026-07-28", "basic/transports/streamable-http#sending-messages", "c9b5937d")
 @pytest.mark.parametrize("meta", ["", '"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}'])
 @pytest.mark.parametrize("revisions", [None, [STATELESS]])
 async def test_a_stateless_notification_is_accepted_without_a_body(meta: str, revisions: list[str] | None) -> None:
@@ -80,6 +80,7 @@ async def test_a_stateless_notification_is_accepted_without_a_body(meta: str, re
     assert (202, b"") == (answer.status, answer.body)
 
 
+@spec("2026-07-28", "basic/transports/streamable-http#sending-messages", "f886e422")
 @spec("2026-07-28", "basic/transports/streamable-http#protocol-version-header")
 async def test_a_notification_of_a_revision_that_is_not_served_is_refused() -> None:
     body = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}'

@@ -15,6 +15,9 @@ from tests.specification.http_server.stream_tools import behaviour, demo
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
+@spec("2025-11-25", "basic/utilities/tasks#getting-tasks", "80dc43b8")
+@spec("2025-11-25", "basic/utilities/tasks#retrieving-task-results", "ee7c2d53")
+@spec("2025-11-25", "basic/utilities/tasks#input-required-status", "b2c7832d")
 @spec("2025-03-26", "basic/transports#resumability-and-redelivery")
 @spec("2025-06-18", "basic/transports#multiple-connections")
 @spec("2025-11-25", "basic/transports#resumability-and-redelivery")

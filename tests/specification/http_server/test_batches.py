@@ -29,8 +29,8 @@ def responses(said: list[Any]) -> dict[Any, Any]:
     return {each["id"]: each for each in flat if "method" not in each}
 
 
-@spec("2025-03-26", "basic/transports#sending-messages-to-the-server")
-@spec("2025-03-26", "basic/index#batching")
+@spec("2025-03-26", "basic/transports#sending-messages-to-the-server", "6978949a", "fa9b0756")
+@spec("2025-03-26", "basic/index#batching", "c3f107eb")
 @on_both_loops
 async def test_requests_in_a_batch_are_all_answered() -> None:
     async with caller(demo(), BATCHING) as peer:
@@ -42,6 +42,7 @@ async def test_requests_in_a_batch_are_all_answered() -> None:
     assert {} == responses(said)[1]["result"]
 
 
+@spec("2025-03-26", "basic/transports#sending-messages-to-the-server", "fa9b0756", "2720a5de")
 @spec("2025-03-26", "basic/index#batching")
 async def test_a_batch_is_answered_by_a_batch() -> None:
     async with caller(demo(), BATCHING) as peer:
@@ -77,7 +78,7 @@ async def test_one_of_another_era_in_a_batch_costs_the_others_nothing(others: li
     assert set(range(len(others))) == set(found)
 
 
-@spec("2025-03-26", "basic/transports#sending-messages-to-the-server")
+@spec("2025-03-26", "basic/transports#sending-messages-to-the-server", "0e8859e4")
 @pytest.mark.parametrize(
     "body",
     [
@@ -94,7 +95,7 @@ async def test_a_batch_without_requests_is_accepted_without_a_body(body: bytes) 
     assert (202, b"") == (answer.status, answer.body)
 
 
-@spec("2025-03-26", "basic/transports#sending-messages-to-the-server")
+@spec("2025-03-26", "basic/transports#sending-messages-to-the-server", "2720a5de", "8dd94f61", "a3bb8391", "389474aa")
 async def test_what_is_told_meanwhile_makes_it_a_stream_that_ends_after_all_responses() -> None:
     own = behaviour()
     async with caller(demo(own), BATCHING) as peer:
@@ -152,7 +153,7 @@ async def test_a_batch_of_nothing_is_a_bad_request(body: bytes) -> None:
     assert 400 == answer.status
 
 
-@spec("2025-03-26", "basic/lifecycle#initialization")
+@spec("2025-03-26", "basic/lifecycle#initialization", "5374125b")
 async def test_initialize_is_not_part_of_a_batch() -> None:
     async with site(demo()) as web:
         answer = await web.ask("POST", "/mcp", [JSON, BOTH], batch(initialize(BATCHING)))
@@ -162,7 +163,7 @@ async def test_initialize_is_not_part_of_a_batch() -> None:
 
 
 @spec("2025-06-18", "basic/transports#sending-messages-to-the-server")
-@spec("2025-11-25", "basic/transports#sending-messages-to-the-server")
+@spec("2025-11-25", "basic/transports#sending-messages-to-the-server", "33cba7d4")
 @pytest.mark.parametrize("revision", [each for each in SESSIONS if each != BATCHING])
 async def test_later_revisions_refuse_batches(revision: str) -> None:
     own = behaviour()

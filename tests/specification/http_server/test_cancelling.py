@@ -88,7 +88,7 @@ async def test_a_cancellation_reaches_its_own_session_only(revision: str) -> Non
 
 @spec("2025-03-26", "basic/transports#sending-messages-to-the-server")
 @spec("2025-06-18", "basic/transports#sending-messages-to-the-server")
-@spec("2025-11-25", "basic/transports#sending-messages-to-the-server")
+@spec("2025-11-25", "basic/transports#sending-messages-to-the-server", "42eb70f7")
 @with_sessions
 @on_both_loops
 async def test_in_a_session_a_disconnection_cancels_nothing(revision: str) -> None:
@@ -140,8 +140,8 @@ async def test_a_lost_request_can_still_be_cancelled(revision: str) -> None:
     assert [] == [each for each in again.pending if each.data]
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#cancellation")
-@spec("2026-07-28", "basic/patterns/cancellation#transport-specific-cancellation")
+@spec("2026-07-28", "basic/transports/streamable-http#cancellation", "bd715a43")
+@spec("2026-07-28", "basic/patterns/cancellation#transport-specific-cancellation", "504be6f9")
 @on_both_loops
 async def test_a_stateless_client_cancels_by_leaving_its_stream() -> None:
     own = behaviour()
@@ -155,7 +155,7 @@ async def test_a_stateless_client_cancels_by_leaving_its_stream() -> None:
         assert 1 == own.given_up
 
 
-@spec("2026-07-28", "basic/patterns/cancellation#transport-specific-cancellation")
+@spec("2026-07-28", "basic/patterns/cancellation#transport-specific-cancellation", "504be6f9")
 @on_both_loops
 async def test_a_stateless_client_cancels_by_leaving_before_there_is_a_stream() -> None:
     own = behaviour()
@@ -170,7 +170,7 @@ async def test_a_stateless_client_cancels_by_leaving_before_there_is_a_stream() 
         assert (1, b"") == (own.given_up, answer.body)
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#cancellation")
+@spec("2026-07-28", "basic/transports/streamable-http#cancellation", "77c6d5c9")
 async def test_nothing_is_sent_to_who_has_left_even_by_a_handler_that_goes_on() -> None:
     own = behaviour()
     async with caller(demo(own), STATELESS) as peer:

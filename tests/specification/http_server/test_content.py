@@ -17,8 +17,8 @@ pytestmark = pytest.mark.anyio
 
 @spec("2025-03-26", "basic/transports#sending-messages-to-the-server")
 @spec("2025-06-18", "basic/transports#sending-messages-to-the-server")
-@spec("2025-11-25", "basic/transports#sending-messages-to-the-server")
-@spec("2026-07-28", "basic/transports/streamable-http#sending-messages")
+@spec("2025-11-25", "basic/transports#sending-messages-to-the-server", "563a3d1a")
+@spec("2026-07-28", "basic/transports/streamable-http#sending-messages", "fbb9e28a")
 @everywhere
 async def test_one_response_and_nothing_before_it_is_one_object(revision: str) -> None:
     async with caller(demo(), revision) as peer:
@@ -28,8 +28,9 @@ async def test_one_response_and_nothing_before_it_is_one_object(revision: str) -
     assert ("a", "hi") == (answer.json["id"], answer.json["result"]["content"][0]["text"])
 
 
+@spec("2026-07-28", "basic/transports/streamable-http#sending-messages", "fbb9e28a")
 @spec("2025-03-26", "basic/transports#sending-messages-to-the-server")
-@spec("2025-11-25", "basic/transports#sending-messages-to-the-server")
+@spec("2025-11-25", "basic/transports#sending-messages-to-the-server", "563a3d1a")
 @spec("2026-07-28", "basic/transports/streamable-http#receiving-messages")
 @everywhere
 @on_both_loops
@@ -54,7 +55,7 @@ async def test_a_stream_is_not_to_be_kept_by_anybody(revision: str) -> None:
     assert "no-cache" in (answer.header("cache-control") or "")
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#receiving-messages")
+@spec("2026-07-28", "basic/transports/streamable-http#receiving-messages", "908ffb13")
 async def test_proxies_are_told_not_to_buffer_a_stream() -> None:
     async with caller(demo(), "2026-07-28") as peer:
         answer = peer.call("progress", meta='"progressToken":"p"')
@@ -204,8 +205,9 @@ async def test_a_body_may_come_in_parts(revision: str) -> None:
     assert "héllo" == said["result"]["content"][0]["text"]
 
 
+@spec("2026-07-28", "basic/transports/index#messages", "2b576c5c")
 @spec("2025-03-26", "basic/transports")
-@spec("2025-11-25", "basic/transports")
+@spec("2025-11-25", "basic/transports", "76483a44")
 @everywhere
 async def test_messages_are_utf_8(revision: str) -> None:
     async with caller(demo(), revision) as peer:

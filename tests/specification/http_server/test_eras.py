@@ -110,6 +110,7 @@ async def test_a_server_of_the_stateless_era_refuses_a_handshake_and_names_what_
     assert None is answer.header("mcp-session-id")
 
 
+@spec("2026-07-28", "basic/transports/streamable-http#protocol-version-header", "d3beb112")
 @spec("2026-07-28", "basic/transports/streamable-http#server-validation")
 @pytest.mark.parametrize(
     "lines", [[], [("Mcp-Session-Id", "abc")], [("Mcp-Session-Id", "abc"), ("MCP-Protocol-Version", "2025-11-25")]]
@@ -180,7 +181,7 @@ async def test_a_server_of_the_old_era_sends_a_modern_client_back_to_the_handsha
     assert answer.json["error"]["code"] not in (-32020, -32021, -32022)
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#earlier-streamable-http-revisions")
+@spec("2026-07-28", "basic/transports/streamable-http#earlier-streamable-http-revisions", "272d9457", "e872480b")
 @pytest.mark.parametrize("header", [("Mcp-Session-Id", "abc"), ("Last-Event-ID", "abc:1")])
 async def test_a_server_of_the_stateless_era_ignores_headers_of_the_old_one(header: tuple[str, str]) -> None:
     async with site(demo(revisions=[NEWEST])) as web:

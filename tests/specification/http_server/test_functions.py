@@ -111,6 +111,7 @@ def text(said: Any) -> str:
     return found
 
 
+@spec("2026-07-28", "basic/transports/index#messages", "d251136a")
 @spec("2025-03-26", "basic/transports#sending-messages-to-the-server")
 @spec("2025-11-25", "server/tools#calling-tools")
 @spec("2026-07-28", "server/tools#calling-tools")
@@ -415,7 +416,7 @@ async def test_before_the_session_is_ready_a_function_may_be_called_or_not_but_i
     assert bool(own.called) is ("result" in answer.json)
 
 
-@spec("2026-07-28", "basic/index#statelessness")
+@spec("2026-07-28", "basic/index#statelessness", "2722ec4d")
 @on_both_loops
 async def test_many_clients_of_all_revisions_call_at_once_and_each_gets_its_own_answer() -> None:
     own = Functions()

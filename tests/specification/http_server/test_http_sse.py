@@ -27,6 +27,7 @@ pytestmark = pytest.mark.anyio
 SERVED = pytest.mark.parametrize("revisions", [None, ["2024-11-05"]], ids=["all", "2024-11-05 alone"])
 
 
+@spec("2024-11-05", "basic/transports#security-warning", "5bd70c18", "4c8156c2")
 @spec("2024-11-05", "basic/transports#http-with-sse")
 @SERVED
 @on_both_loops
@@ -40,6 +41,7 @@ async def test_a_stream_begins_with_where_to_post(revisions: list[str] | None) -
     assert (first.data or "").startswith("/messages?")
 
 
+@spec("2024-11-05", "basic/transports#security-warning", "71c887e2")
 @spec("2024-11-05", "basic/transports#http-with-sse")
 @SERVED
 @on_both_loops

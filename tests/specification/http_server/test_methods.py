@@ -12,9 +12,10 @@ from tests.specification.http_server.stream_tools import demo
 pytestmark = pytest.mark.anyio
 
 
+@spec("2026-07-28", "basic/transports/streamable-http", "46bd6446")
 @spec("2025-03-26", "basic/transports#streamable-http")
 @spec("2025-06-18", "basic/transports#streamable-http")
-@spec("2025-11-25", "basic/transports#streamable-http")
+@spec("2025-11-25", "basic/transports#streamable-http", "664b562d")
 @spec("2026-07-28", "basic/transports/streamable-http#sending-messages")
 @everywhere
 @on_both_loops
@@ -26,7 +27,7 @@ async def test_one_path_takes_the_messages_of_every_revision(revision: str) -> N
 
 
 @spec("2025-03-26", "basic/transports#streamable-http")
-@spec("2025-11-25", "basic/transports#streamable-http")
+@spec("2025-11-25", "basic/transports#streamable-http", "664b562d")
 @with_sessions
 async def test_the_same_path_takes_gets(revision: str) -> None:
     async with caller(demo(), revision) as peer:
@@ -35,7 +36,7 @@ async def test_the_same_path_takes_gets(revision: str) -> None:
     assert (200, True) == (stream.status, stream.is_stream)
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#earlier-streamable-http-revisions")
+@spec("2026-07-28", "basic/transports/streamable-http#earlier-streamable-http-revisions", "f172f9bd")
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 @pytest.mark.parametrize("lines", [[], [STREAM], [("Mcp-Session-Id", "abc")], [("Last-Event-ID", "a:1")]])
 async def test_a_server_of_the_stateless_era_alone_takes_posts_only(method: str, lines: list[tuple[str, str]]) -> None:
@@ -95,7 +96,7 @@ async def test_a_query_does_not_make_it_another_endpoint(revision: str) -> None:
 
 
 @spec("2025-03-26", "basic/transports#listening-for-messages-from-the-server")
-@spec("2025-11-25", "basic/transports#listening-for-messages-from-the-server")
+@spec("2025-11-25", "basic/transports#listening-for-messages-from-the-server", "6c9489ad")
 @with_sessions
 @pytest.mark.parametrize("accept", ["text/event-stream", "application/json, text/event-stream", "*/*", "text/*"])
 async def test_a_get_that_takes_streams_gets_one(accept: str, revision: str) -> None:

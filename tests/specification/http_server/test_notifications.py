@@ -25,7 +25,7 @@ def told(stream: Exchange) -> list[str]:
 
 @spec("2025-03-26", "basic/transports#sending-messages-to-the-server")
 @spec("2025-06-18", "basic/transports#sending-messages-to-the-server")
-@spec("2025-11-25", "basic/transports#sending-messages-to-the-server")
+@spec("2025-11-25", "basic/transports#sending-messages-to-the-server", "c8faa00d")
 @with_sessions
 @on_both_loops
 async def test_progress_and_entries_come_on_the_stream_of_their_request(revision: str) -> None:
@@ -56,8 +56,8 @@ async def test_the_level_of_one_session_is_not_that_of_another(revision: str) ->
         assert [1, 2] == [told(each).count("notifications/message") for each in logs]
 
 
-@spec("2026-07-28", "server/utilities/logging#per-request-log-level")
-@spec("2026-07-28", "basic/transports/streamable-http#receiving-messages")
+@spec("2026-07-28", "server/utilities/logging#per-request-log-level", "fca1134c")
+@spec("2026-07-28", "basic/transports/streamable-http#receiving-messages", "15cee74a")
 async def test_a_stateless_request_gets_its_own_entries_and_nobody_else_s() -> None:
     async with caller(demo(), STATELESS) as peer:
         listen = peer.send("subscriptions/listen", '"notifications":{"toolsListChanged":true}')

@@ -18,8 +18,8 @@ EVIL = ("Origin", "http://evil.example")
 
 @spec("2025-03-26", "basic/transports#security-warning")
 @spec("2025-06-18", "basic/transports#security-warning")
-@spec("2025-11-25", "basic/transports#security-warning")
-@spec("2026-07-28", "basic/transports/streamable-http#security-endpoint")
+@spec("2025-11-25", "basic/transports#security-warning", "629b1bc3", "ce00beae")
+@spec("2026-07-28", "basic/transports/streamable-http#security-endpoint", "59de0e23", "ff626d7d")
 @everywhere
 @on_both_loops
 @pytest.mark.parametrize("bound_to", [None, "127.0.0.1", "0.0.0.0"])  # noqa: S104 (what is tried)
@@ -49,7 +49,7 @@ async def test_a_get_or_delete_of_a_foreign_page_is_forbidden(revision: str) -> 
     assert [403] * 3 == [each.status for each in answers]
 
 
-@spec("2024-11-05", "basic/transports#security-warning")
+@spec("2024-11-05", "basic/transports#security-warning", "629b1bc3")
 @pytest.mark.parametrize(("method", "path"), [("GET", "/sse"), ("POST", "/messages?session=x"), ("POST", "/messages")])
 async def test_the_endpoints_of_http_sse_are_guarded_as_well(method: str, path: str) -> None:
     async with site(demo()) as web:
@@ -60,7 +60,8 @@ async def test_the_endpoints_of_http_sse_are_guarded_as_well(method: str, path: 
     assert 403 == answer.status
 
 
-@spec("2025-11-25", "basic/transports#security-warning")
+@spec("2026-07-28", "basic/transports/streamable-http#security-endpoint", "ff626d7d")
+@spec("2025-11-25", "basic/transports#security-warning", "ce00beae")
 @everywhere
 @pytest.mark.parametrize(
     "origin", ["null", "http://127.0.0.1.evil.example", "file://", "", "evil", "http://localhost@evil.example"]

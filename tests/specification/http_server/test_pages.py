@@ -20,7 +20,7 @@ QUESTION = [
 
 
 @spec("2025-11-25", "basic/transports#security-warning")
-@spec("2026-07-28", "basic/transports/streamable-http#security-&-endpoint")
+@spec("2026-07-28", "basic/transports/streamable-http#security-endpoint")
 @pytest.mark.parametrize("path", ["/mcp", "/sse", "/messages"])
 async def test_the_browser_of_a_page_that_is_allowed_gets_its_permission(path: str) -> None:
     async with site(demo(), allowed_origins=[PAGE]) as web:
@@ -33,7 +33,7 @@ async def test_the_browser_of_a_page_that_is_allowed_gets_its_permission(path: s
 
 
 @spec("2025-11-25", "basic/transports#security-warning")
-@spec("2026-07-28", "basic/transports/streamable-http#security-&-endpoint")
+@spec("2026-07-28", "basic/transports/streamable-http#security-endpoint")
 async def test_the_browser_of_any_other_page_is_refused_and_told_nothing() -> None:
     async with site(demo(), allowed_origins=["https://other.example.com"]) as web:
         answer = await web.ask("OPTIONS", "/mcp", QUESTION)

@@ -85,7 +85,7 @@ async def call(peer: Caller, arguments: dict[str, Any], lines: Lines, *, tool: s
     return await peer.post(body, [*peer.lines(body), *lines]).complete()
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#server-behavior-for-custom-headers")
+@spec("2026-07-28", "basic/transports/streamable-http#server-behavior-for-custom-headers", "cbe1f0e9", "b0a497c8")
 @MADE
 @on_both_loops
 @pytest.mark.parametrize(
@@ -119,7 +119,15 @@ async def test_what_is_repeated_rightly_is_served(
     assert "result" in answer.json
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#server-behavior-for-custom-headers")
+@spec(
+    "2026-07-28",
+    "basic/transports/streamable-http#server-behavior-for-custom-headers",
+    "727e71cf",
+    "b8bb65d5",
+    "afb35868",
+    "cbe1f0e9",
+    "08e7f1e4",
+)
 @MADE
 @pytest.mark.parametrize(
     ("arguments", "lines"),
@@ -163,7 +171,7 @@ async def test_what_is_not_repeated_or_otherwise_is_a_mismatch(
     assert (400, "r", -32020) == (answer.status, answer.json["id"], answer.json["error"]["code"])
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#server-behavior-for-custom-headers")
+@spec("2026-07-28", "basic/transports/streamable-http#server-behavior-for-custom-headers", "a0e18797")
 async def test_for_null_no_header_is_expected() -> None:
     async with caller(own_handlers(), STATELESS) as peer:
         answer = await call(peer, {"region": None}, [])
@@ -180,6 +188,7 @@ async def test_a_parameter_within_another_is_found_at_its_path(lines: list[tuple
     assert status == answer.status
 
 
+@spec("2026-07-28", "basic/transports/streamable-http#server-behavior-for-custom-headers", "b0a497c8")
 @spec("2026-07-28", "basic/transports/streamable-http#schema-extension")
 async def test_nothing_is_expected_where_the_path_leads_to_nothing() -> None:
     async with caller(own_handlers(), STATELESS) as peer:

@@ -14,7 +14,7 @@ from tests.specification.http_server.stream_tools import behaviour, demo
 pytestmark = pytest.mark.anyio
 
 
-@spec("2025-11-25", "basic/transports#sending-messages-to-the-server")
+@spec("2025-11-25", "basic/transports#sending-messages-to-the-server", "4f292d28")
 @polling
 @on_both_loops
 async def test_a_handler_can_hang_up_and_the_client_comes_back_for_the_answer(revision: str) -> None:

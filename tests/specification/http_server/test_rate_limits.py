@@ -15,6 +15,7 @@ from tests.specification.http_server.stream_tools import demo
 
 pytestmark = pytest.mark.anyio
 
+COMPLETION = '"ref":{"type":"ref/prompt","name":"none"},"argument":{"name":"a","value":""}'
 SLOW: dict[str, Any] = {"limits": HttpLimits(rate_limit=RateLimit(per_second=0.01, burst=2))}
 
 
@@ -25,7 +26,7 @@ async def statuses(peer: Caller, count: int = 3) -> list[int]:
 @spec("2025-03-26", "server/tools#security-considerations")
 @spec("2025-06-18", "server/tools#security-considerations")
 @spec("2025-11-25", "server/tools#security-considerations")
-@spec("2026-07-28", "server/tools#security-considerations")
+@spec("2026-07-28", "server/tools#security-considerations", "3ff40d27")
 @everywhere
 async def test_too_many_calls_are_told_when_to_come_back(revision: str) -> None:
     async with caller(demo(), revision, **SLOW) as peer:
@@ -42,23 +43,28 @@ async def test_too_many_calls_are_told_when_to_come_back(revision: str) -> None:
     assert 90 < int(refused.header("retry-after") or "") <= 100
 
 
+@spec("2026-07-28", "server/utilities/completion#implementation-considerations", "af9b3fcb")
 @spec("2025-11-25", "server/utilities/completion#security")
-@spec("2026-07-28", "server/utilities/completion#security")
+@spec("2026-07-28", "server/utilities/completion#security", "67b5c359")
 @everywhere
 async def test_completions_count_like_calls(revision: str) -> None:
-    params = '"ref":{"type":"ref/prompt","name":"none"},"argument":{"name":"a","value":""}'
     async with caller(demo(), revision, **SLOW) as peer:
         for each in range(3):
-            answer = await peer.post(peer.request(each, "completion/complete", params)).complete()
+            answer = await peer.post(peer.request(each, "completion/complete", COMPLETION)).complete()
 
     assert 429 == answer.status
 
 
-@spec("2024-11-05", "server/tools#security-considerations")
-async def test_over_http_and_sse_the_error_comes_on_the_stream() -> None:
+@spec("2024-11-05", "server/utilities/completion#implementation-considerations", "af9b3fcb")
+@spec("2024-11-05", "server/utilities/completion#security", "67b5c359")
+@spec("2024-11-05", "server/tools#security-considerations", "3ff40d27")
+@pytest.mark.parametrize(
+    ("method", "params"), [("tools/call", '"name":"echo","arguments":{}'), ("completion/complete", COMPLETION)]
+)
+async def test_over_http_and_sse_the_error_comes_on_the_stream(method: str, params: str) -> None:
     async with site(demo(), **SLOW) as web:
         peer = await old_joined(web)
-        accepted = [(await peer.call("echo", identity=each).complete()).status for each in range(3)]
+        accepted = [(await peer.post(peer.request(each, method, params)).complete()).status for each in range(3)]
         said = [await peer.stream.message() for _ in range(3)]
 
     assert [202] * 3 == accepted

@@ -35,7 +35,10 @@ async def refused(peer: Caller, body: bytes, lines: Lines, code: int = -32020) -
     return answer.json["error"]
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#server-validation")
+@spec("2026-07-28", "basic/transports/streamable-http#protocol-version-header", "d3beb112")
+@spec("2026-07-28", "basic/transports/streamable-http#standard-request-headers", "db5cb8ea")
+@spec("2026-07-28", "schema#headermismatcherror", "fac209c3")
+@spec("2026-07-28", "basic/transports/streamable-http#server-validation", "aa94e936")
 @on_both_loops
 @SERVED
 @pytest.mark.parametrize("header", ["MCP-Protocol-Version", "Mcp-Method", "Mcp-Name"])
@@ -53,7 +56,8 @@ async def test_a_header_that_is_missing_is_a_mismatch(
     assert {} == own.seen
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#server-validation")
+@spec("2026-07-28", "schema#headermismatcherror", "fac209c3")
+@spec("2026-07-28", "basic/transports/streamable-http#server-validation", "2bf61d34", "aa94e936")
 @SERVED
 @pytest.mark.parametrize(
     ("header", "value"),
@@ -111,7 +115,8 @@ async def test_a_header_that_is_there_twice_is_a_mismatch(*, header: str, same: 
         await refused(peer, body, [*lines, (header, value if same else "other")])
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#protocol-version-header")
+@spec("2026-07-28", "schema#requestmetaobject", "44a38f56")
+@spec("2026-07-28", "basic/transports/streamable-http#protocol-version-header", "47cedb8b")
 @SERVED
 @pytest.mark.parametrize("stated", ["2025-11-25", "1900-01-01", "2099-01-01", "", "2025-03-26"])
 async def test_a_version_in_the_header_that_is_not_the_body_s_is_a_mismatch(
@@ -123,7 +128,8 @@ async def test_a_version_in_the_header_that_is_not_the_body_s_is_a_mismatch(
         await refused(peer, body, replaced(peer.lines(body), "MCP-Protocol-Version", stated))
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#protocol-version-header")
+@spec("2026-07-28", "schema#requestmetaobject", "44a38f56")
+@spec("2026-07-28", "basic/transports/streamable-http#protocol-version-header", "47cedb8b")
 @SERVED
 async def test_a_version_in_the_body_that_is_not_the_header_s_is_a_mismatch(revisions: list[str] | None) -> None:
     async with site(demo(revisions=revisions)) as web:
@@ -132,7 +138,7 @@ async def test_a_version_in_the_body_that_is_not_the_header_s_is_a_mismatch(revi
         await refused(peer, body.replace(b"2026-07-28", b"1900-01-01"), peer.lines(body))
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#case-sensitivity")
+@spec("2026-07-28", "basic/transports/streamable-http#case-sensitivity", "3998b66b")
 @pytest.mark.parametrize("write", [str.lower, str.upper, str.title, str.swapcase])
 async def test_the_names_of_headers_are_compared_without_regard_to_case(write: Any) -> None:
     async with caller(demo(), STATELESS) as peer:
@@ -177,7 +183,8 @@ async def test_a_name_in_the_header_that_the_body_does_not_have_is_a_mismatch(pa
     assert answer.json["error"]["code"] in (-32020, -32602)
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#value-encoding")
+@spec("2026-07-28", "basic/transports/streamable-http#server-validation", "19eccabf")
+@spec("2026-07-28", "basic/transports/streamable-http#value-encoding", "360506a1", "21a2dcf3", "d069df8e")
 @pytest.mark.parametrize("name", ["echo", "Hello, 世界", " padded ", "line1\nline2", "=?base64?literal?=", "ä", ""])
 async def test_a_name_may_be_encoded_and_is_compared_decoded(name: str) -> None:
     import json
@@ -237,7 +244,7 @@ async def test_an_unknown_method_has_to_be_repeated_as_well() -> None:
         await refused(peer, body, replaced(peer.lines(body), "Mcp-Method", "tools/list"))
 
 
-@spec("2026-07-28", "basic/index#meta")
+@spec("2026-07-28", "basic/index#meta", "e60809d4")
 @SERVED
 @on_both_loops
 @pytest.mark.parametrize(

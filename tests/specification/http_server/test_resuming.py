@@ -163,7 +163,7 @@ async def test_what_was_sent_into_a_broken_connection_is_sent_again(revision: st
 
 @spec("2025-03-26", "basic/transports#resumability-and-redelivery")
 @spec("2025-06-18", "basic/transports#resumability-and-redelivery")
-@spec("2025-11-25", "basic/transports#resumability-and-redelivery")
+@spec("2025-11-25", "basic/transports#resumability-and-redelivery", "ab8b5b45")
 @with_sessions
 async def test_what_was_sent_on_another_stream_is_not_sent_on_this_one(revision: str) -> None:
     own = behaviour()
@@ -410,7 +410,7 @@ async def test_a_stateless_stream_has_no_ids_to_come_back_with() -> None:
     assert {(None, None)} == {(each.event_id, each.retry_ms) for each in stream.pending}
 
 
-@spec("2025-11-25", "basic/transports#resumability-and-redelivery")
+@spec("2025-11-25", "basic/transports#resumability-and-redelivery", "5f788230")
 @pytest.mark.parametrize("revision", [each for each in SESSIONS if each in POLLING])
 async def test_the_id_of_an_event_says_which_stream_it_is_of(revision: str) -> None:
     async with caller(demo(), revision) as peer:

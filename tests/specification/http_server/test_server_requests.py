@@ -98,6 +98,8 @@ async def test_an_error_answers_a_question_too(revision: str) -> None:
     assert 5 == said["id"]
 
 
+@spec("2025-11-25", "client/elicitation#statefulness", "17c77e5f")
+@spec("2025-11-25", "client/elicitation#security-considerations", "e6c87f74")
 @spec("2025-11-25", "basic/transports#session-management")
 @with_sessions
 async def test_another_session_cannot_answer_a_question(revision: str) -> None:
@@ -194,7 +196,8 @@ async def test_what_is_asked_outside_of_any_request_comes_on_the_session_s_own_s
     assert [["file:///b"]] == [[each.uri for each in one] for one in found]
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#receiving-messages")
+@spec("2026-07-28", "basic/patterns/index", "ebc4a5b1")
+@spec("2026-07-28", "basic/transports/streamable-http#receiving-messages", "98daaae5")
 async def test_a_stateless_stream_bears_no_questions() -> None:
     async with caller(demo(), STATELESS, ABLE) as peer:
         stream = peer.call("ask_twice", meta='"progressToken":"p"', identity=5)

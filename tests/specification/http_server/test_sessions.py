@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 
 @spec("2025-03-26", "basic/transports#session-management")
 @spec("2025-06-18", "basic/transports#session-management")
-@spec("2025-11-25", "basic/transports#session-management")
+@spec("2025-11-25", "basic/transports#session-management", "aae31c0e")
 @with_sessions
 @on_both_loops
 async def test_the_answer_to_initialize_names_the_session(revision: str) -> None:
@@ -38,8 +38,9 @@ async def test_the_answer_to_initialize_names_the_session(revision: str) -> None
     assert re.fullmatch(r"[\x21-\x7e]+", answer.header("mcp-session-id") or "")
 
 
-@spec("2025-03-26", "basic/transports#session-management")
-@spec("2025-11-25", "basic/transports#session-management")
+@spec("2025-06-18", "basic/transports#session-management", "3380a059")
+@spec("2025-03-26", "basic/transports#session-management", "3380a059")
+@spec("2025-11-25", "basic/transports#session-management", "3380a059")
 async def test_ids_of_sessions_are_unique_and_long_enough_not_to_be_guessed() -> None:
     async with site(demo()) as web:
         found = {(await joined(web, "2025-11-25")).session for _ in range(50)}
@@ -50,7 +51,7 @@ async def test_ids_of_sessions_are_unique_and_long_enough_not_to_be_guessed() ->
 
 
 @spec("2025-03-26", "basic/transports#session-management")
-@spec("2025-11-25", "basic/transports#session-management")
+@spec("2025-11-25", "basic/transports#session-management", "283f6b7f")
 @with_sessions
 async def test_a_request_without_a_session_is_a_bad_request(revision: str) -> None:
     async with caller(demo(), revision) as peer:
@@ -87,7 +88,7 @@ async def test_a_session_that_there_never_was_is_not_found(session: str, revisio
 
 @spec("2025-03-26", "basic/transports#session-management")
 @spec("2025-06-18", "basic/transports#session-management")
-@spec("2025-11-25", "basic/transports#session-management")
+@spec("2025-11-25", "basic/transports#session-management", "80e411b8")
 @with_sessions
 @on_both_loops
 async def test_a_session_that_was_ended_is_not_found(revision: str) -> None:

@@ -18,7 +18,7 @@ SERVED = pytest.mark.parametrize("revisions", [None, [STATELESS]], ids=["both er
 ABLE = '{"elicitation":{},"roots":{},"sampling":{}}'
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#protocol-version-header")
+@spec("2026-07-28", "basic/transports/streamable-http#protocol-version-header", "3a6b9b0e")
 @spec("2026-07-28", "basic/versioning#protocol-version-negotiation")
 @SERVED
 @on_both_loops
@@ -47,7 +47,7 @@ async def test_what_is_supported_is_what_can_be_spoken_over_http_with_the_metada
     assert {"2025-06-18", STATELESS} == set(answer.json["error"]["data"]["supported"])
 
 
-@spec("2026-07-28", "basic/transports/streamable-http#protocol-version-header")
+@spec("2026-07-28", "basic/transports/streamable-http#protocol-version-header", "18d52b4b")
 @SERVED
 @on_both_loops
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ async def test_a_method_of_a_feature_that_the_server_has_not_is_not_found(method
     assert (404, -32601) == (answer.status, answer.json["error"]["code"])
 
 
-@spec("2026-07-28", "basic/index#meta")
+@spec("2026-07-28", "basic/index#meta", "af558e3c")
 @SERVED
 @on_both_loops
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from tests.specification.http_server.stream_tools import behaviour, demo
 pytestmark = pytest.mark.anyio
 
 
-@spec("2025-11-25", "basic/transports#sending-messages-to-the-server")
+@spec("2025-11-25", "basic/transports#sending-messages-to-the-server", "3a1442ab")
 @polling
 @on_both_loops
 async def test_a_stream_begins_with_an_id_to_come_back_with(revision: str) -> None:
@@ -46,7 +46,8 @@ async def test_clients_that_know_no_empty_events_get_none(revision: str) -> None
     assert all(each.data for each in stream.pending)
 
 
-@spec("2025-11-25", "basic/transports#sending-messages-to-the-server")
+@spec("2025-06-18", "basic/transports#sending-messages-to-the-server", "4e7bb94b", "6d22c9c1")
+@spec("2025-11-25", "basic/transports#sending-messages-to-the-server", "c3fd9308")
 @spec("2025-03-26", "basic/transports#sending-messages-to-the-server")
 @with_sessions
 async def test_an_answer_that_takes_long_comes_on_a_stream(revision: str) -> None:
@@ -59,8 +60,9 @@ async def test_an_answer_that_takes_long_comes_on_a_stream(revision: str) -> Non
     assert (200, True, 3) == (answer.status, answer.is_stream, said["id"])
 
 
+@spec("2025-06-18", "basic/transports#sending-messages-to-the-server", "bc90ec2a")
 @spec("2025-03-26", "basic/transports#sending-messages-to-the-server")
-@spec("2025-11-25", "basic/transports#sending-messages-to-the-server")
+@spec("2025-11-25", "basic/transports#sending-messages-to-the-server", "fd6dd9a1")
 @with_sessions
 @on_both_loops
 async def test_a_stream_ends_after_its_response(revision: str) -> None:
@@ -132,7 +134,7 @@ async def test_what_belongs_to_no_request_comes_on_the_session_s_own_stream(revi
 
 
 @spec("2025-03-26", "basic/transports#listening-for-messages-from-the-server")
-@spec("2025-11-25", "basic/transports#listening-for-messages-from-the-server")
+@spec("2025-11-25", "basic/transports#listening-for-messages-from-the-server", "495289b3")
 @with_sessions
 async def test_the_session_s_own_stream_stays_open_and_bears_no_responses(revision: str) -> None:
     async with caller(demo(), revision) as peer:
@@ -159,7 +161,7 @@ async def test_what_is_told_to_everybody_comes_once_to_each_session(revision: st
 
 
 @spec("2025-03-26", "basic/transports#multiple-connections")
-@spec("2025-11-25", "basic/transports#multiple-connections")
+@spec("2025-11-25", "basic/transports#multiple-connections", "725ab350")
 @with_sessions
 async def test_a_message_comes_on_one_of_several_streams(revision: str) -> None:
     own = behaviour()
@@ -216,7 +218,7 @@ async def test_what_was_told_before_there_was_a_stream_comes_on_the_first(revisi
     assert {"notifications/tools/list_changed", "notifications/prompts/list_changed"} == found
 
 
-@spec("2025-11-25", "basic/transports#resumability-and-redelivery")
+@spec("2025-11-25", "basic/transports#resumability-and-redelivery", "bad8b012")
 @with_sessions
 async def test_the_ids_of_events_are_unique_in_a_session(revision: str) -> None:
     async with caller(demo(), revision) as peer:

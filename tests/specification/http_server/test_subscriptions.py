@@ -34,7 +34,7 @@ def told(stream: Exchange) -> list[tuple[str, Any]]:
     return [(each["method"].removeprefix("notifications/"), each["params"]["_meta"][ID]) for each in found]
 
 
-@spec("2026-07-28", "basic/patterns/subscriptions#acknowledgment")
+@spec("2026-07-28", "basic/patterns/subscriptions#acknowledgment", "08432294")
 @spec("2026-07-28", "basic/transports/streamable-http#receiving-messages")
 @SERVED
 @on_both_loops
@@ -60,6 +60,7 @@ async def test_the_stream_begins_with_the_acknowledgement(revisions: list[str] |
     assert not stream.is_ended
 
 
+@spec("2026-07-28", "basic/index#meta", "85fd0c79")
 @spec("2026-07-28", "basic/patterns/subscriptions#receiving-notifications")
 @SERVED
 @on_both_loops
@@ -81,7 +82,7 @@ async def test_every_change_that_was_asked_for_comes_with_the_id_of_the_stream(r
         ] == told(stream)
 
 
-@spec("2026-07-28", "basic/patterns/subscriptions#opening-a-stream")
+@spec("2026-07-28", "basic/patterns/subscriptions#opening-a-stream", "34969945")
 @pytest.mark.parametrize(
     ("wanted", "expected"),
     [
@@ -165,7 +166,8 @@ async def test_a_stream_ends_when_its_client_leaves_it() -> None:
     assert [] == stream.pending
 
 
-@spec("2026-07-28", "basic/patterns/subscriptions#graceful-closure")
+@spec("2026-07-28", "basic/patterns/subscriptions#cancellation", "eeb00a43")
+@spec("2026-07-28", "basic/patterns/subscriptions#graceful-closure", "8a3e54e0")
 @SERVED
 @on_both_loops
 async def test_a_server_that_ends_answers_its_streams(revisions: list[str] | None) -> None:
@@ -182,6 +184,7 @@ async def test_a_server_that_ends_answers_its_streams(revisions: list[str] | Non
     assert ["a", 2] == [each["result"]["_meta"][ID] for each in said]
 
 
+@spec("2026-07-28", "basic/patterns/cancellation", "6f10bbf7")
 @spec("2026-07-28", "basic/patterns/cancellation#behavior-requirements")
 @spec("2026-07-28", "basic/transports/streamable-http#receiving-messages")
 async def test_a_stream_that_the_server_ends_is_cancelled_too_and_its_response_comes_last() -> None:

@@ -45,6 +45,7 @@ async def session_of(web: Any, name: str, revision: str, capabilities: str = "{}
     return lines
 
 
+@spec("2025-11-25", "client/elicitation#statefulness", "bc9f4437")
 @spec("2025-11-25", "basic/transports#session-management")
 @with_sessions
 @on_both_loops
@@ -85,7 +86,9 @@ async def test_a_stream_is_not_resumed_by_another_user(revision: str) -> None:
     assert (400, 3) == (stolen.status, said["id"])
 
 
-@spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow")
+@spec("2026-07-28", "client/elicitation#statefulness", "8813d3ae")
+@spec("2026-07-28", "client/elicitation#security-considerations", "e6c87f74")
+@spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow", "f960559d", "8d48e778")
 @on_both_loops
 async def test_state_that_was_given_to_another_user_is_refused() -> None:
     async with site(demo(), user=user) as web:

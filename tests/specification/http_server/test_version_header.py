@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 
 @spec("2025-06-18", "basic/transports#protocol-version-header")
-@spec("2025-11-25", "basic/transports#protocol-version-header")
+@spec("2025-11-25", "basic/transports#protocol-version-header", "640583b7")
 @with_version_header
 @on_both_loops
 @pytest.mark.parametrize("stated", ["1900-01-01", "2099-01-01", "latest", "", "2025-11-25, 2025-11-25", "ä"])
@@ -50,7 +50,7 @@ async def test_a_version_that_the_server_chose_not_to_serve_is_a_bad_request(sta
 
 
 @spec("2025-06-18", "basic/transports#protocol-version-header")
-@spec("2025-11-25", "basic/transports#protocol-version-header")
+@spec("2025-11-25", "basic/transports#protocol-version-header", "bfcda8f2")
 @with_sessions
 async def test_without_the_header_what_was_agreed_on_is_known(revision: str) -> None:
     async with caller(demo(), revision) as peer:

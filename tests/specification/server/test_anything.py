@@ -157,8 +157,20 @@ class Conversation:
         self.wire.send(frame)
 
 
+@spec("2024-11-05", "basic/index", "11427718")
+@spec("2025-11-25", "basic/index", "462d48df")
+@spec("2026-07-28", "basic/index", "a34cdfdb")
+@spec("2024-11-05", "basic/index#protocol-layers", "a10616eb")
+@spec("2024-11-05", "basic/messages", "c537e6ed")
+@spec("2024-11-05", "basic/messages#requests", "68440bbc")
+@spec("2026-07-28", "basic/index#messages", "e8662ee2")
+@spec("2025-11-25", "basic/index#requests", "727cb8ce")
+@spec("2025-06-18", "basic/index#responses", "dcd34d18", "f10035f4")
+@spec("2026-07-28", "basic/index#result-responses", "0684c188")
+@spec("2026-07-28", "basic/transports/index#messages", "d251136a")
+@spec("2026-07-28", "schema#result", "ca3cf2ea")
 @pytest.mark.slow
-@spec("2024-11-05", "basic/messages#responses")
+@spec("2024-11-05", "basic/messages#responses", "51f9a177", "b5e6ac88")
 @spec("2025-03-26", "basic/index#batching")
 @spec("2025-11-25", "basic/index#responses")
 @spec("2026-07-28", "basic/index#responses")

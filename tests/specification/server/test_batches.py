@@ -23,7 +23,7 @@ def by_id(batch: list[Any]) -> dict[Any, Any]:
     return {each.get("id"): each for each in batch}
 
 
-@spec("2025-03-26", "basic/index#batching")
+@spec("2025-03-26", "basic/index#batching", "c3f107eb")
 async def test_a_batch_is_answered_by_a_batch() -> None:
     async with client(server(LABELS[-1]), BATCHING) as peer:
         (said,) = await peer.wire.say(PINGS)
@@ -139,7 +139,7 @@ async def test_an_empty_batch_is_no_request() -> None:
         assert {} == await peer.result("ping")
 
 
-@spec("2025-03-26", "basic/lifecycle#initialization")
+@spec("2025-03-26", "basic/lifecycle#initialization", "5374125b")
 async def test_initialize_may_not_be_part_of_a_batch() -> None:
     async with connected(server(LABELS[-1])) as wire:
         said = await wire.say(

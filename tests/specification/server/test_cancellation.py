@@ -14,11 +14,12 @@ from tests.specification.server.revision_server import handlers, server
 pytestmark = pytest.mark.anyio
 
 
+@spec("2026-07-28", "schema#cancellednotification", "856bc778")
 @spec("2024-11-05", "basic/utilities/cancellation#behavior-requirements")
 @spec("2025-03-26", "basic/utilities/cancellation#behavior-requirements")
 @spec("2025-06-18", "basic/utilities/cancellation#behavior-requirements")
-@spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements")
-@spec("2026-07-28", "basic/patterns/cancellation#behavior-requirements")
+@spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements", "5db5c3ee", "656f0d9e", "adc15f31")
+@spec("2026-07-28", "basic/patterns/cancellation#behavior-requirements", "6746ee5d", "84a4c8e1", "8700bdc4")
 @everywhere
 @from_every_home
 async def test_a_cancelled_request_is_stopped_and_not_answered(native_revision: str, revision: str) -> None:
@@ -39,7 +40,7 @@ async def test_a_cancelled_request_is_stopped_and_not_answered(native_revision: 
 
 
 @spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements")
-@spec("2026-07-28", "basic/transports/stdio#cancellation")
+@spec("2026-07-28", "basic/transports/stdio#cancellation", "49064d3a")
 @everywhere
 async def test_nothing_more_is_said_about_a_cancelled_request_even_by_a_handler_that_goes_on(revision: str) -> None:
     gate = anyio.Event()
@@ -64,8 +65,8 @@ async def test_nothing_more_is_said_about_a_cancelled_request_even_by_a_handler_
 
 
 @spec("2024-11-05", "basic/utilities/cancellation#error-handling")
-@spec("2025-11-25", "basic/utilities/cancellation#error-handling")
-@spec("2026-07-28", "basic/patterns/cancellation#error-handling")
+@spec("2025-11-25", "basic/utilities/cancellation#error-handling", "2aff49c1", "68dcdecf")
+@spec("2026-07-28", "basic/patterns/cancellation#error-handling", "08b80046", "20c99163")
 @everywhere
 @pytest.mark.parametrize(
     "params",
@@ -97,7 +98,10 @@ async def test_a_cancellation_of_nothing_that_is_open_is_ignored(params: bytes, 
     assert 5 == said["id"]
 
 
-@spec("2025-11-25", "basic/utilities/cancellation#timing-considerations")
+@spec("2026-07-28", "basic/patterns/cancellation#error-handling", "6eb61b38")
+@spec("2025-11-25", "basic/utilities/cancellation#error-handling", "06c3186b")
+@spec("2026-07-28", "basic/patterns/cancellation#timing-considerations", "27c83eaf")
+@spec("2025-11-25", "basic/utilities/cancellation#timing-considerations", "6738a282")
 @everywhere
 async def test_a_cancellation_that_comes_too_late_is_ignored(revision: str) -> None:
     cancel = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}'
@@ -158,7 +162,7 @@ async def test_a_handler_whose_question_is_no_longer_needed_takes_it_back(revisi
     assert [] == late
 
 
-@spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements")
+@spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements", "46be44ab")
 @with_handshakes
 async def test_a_cancelled_request_takes_back_what_its_handler_asked(revision: str) -> None:
     async with client(server(LABELS[-1]), revision, '{"roots":{}}') as peer:
@@ -170,7 +174,9 @@ async def test_a_cancelled_request_takes_back_what_its_handler_asked(revision: s
     assert {"requestId": asked["id"]} == {"requestId": cancelled["params"]["requestId"]}
 
 
-@spec("2026-07-28", "basic/patterns/cancellation#behavior-requirements")
+@spec("2026-07-28", "schema#cancellednotification", "fcb702b8")
+@spec("2026-07-28", "basic/patterns/cancellation", "2d7aa3f1")
+@spec("2026-07-28", "basic/patterns/cancellation#behavior-requirements", "34240352")
 @without_handshakes
 async def test_a_server_cancels_nothing_but_its_own_streams(revision: str) -> None:
     """A question that is not needed any more is not in an open request of the server's: there is nothing to cancel."""

@@ -50,7 +50,7 @@ async def test_earlier_arguments_reach_the_handler_as_context(revision: str) -> 
 
 @spec("2025-03-26", "server/utilities/completion#error-handling")
 @spec("2025-11-25", "server/utilities/completion#error-handling")
-@spec("2026-07-28", "server/utilities/completion#error-handling")
+@spec("2026-07-28", "server/utilities/completion#error-handling", "9b7b9889")
 @pytest.mark.parametrize("revision", since("2025-03-26"))
 async def test_completions_that_are_not_declared_are_not_found(revision: str) -> None:
     declared = {key: each for key, each in CAPABILITIES.items() if key != "completions"}

@@ -12,6 +12,10 @@ from tests.specification.server.revision_server import server
 pytestmark = pytest.mark.anyio
 
 
+@spec("2026-07-28", "basic/versioning#protocol-version-negotiation", "6c283d2b")
+@spec("2026-07-28", "changelog#major-changes", "22d71a47")
+@spec("2026-07-28", "schema#discoverrequest", "1445bf89")
+@spec("2026-07-28", "server/discover", "1d71c26b")
 @spec("2026-07-28", "server/discover#response")
 async def test_discovery_tells_versions_capabilities_and_name() -> None:
     async with connected(server(LABELS[-1], revisions=since("2025-11-25", None))) as wire:
@@ -79,7 +83,16 @@ async def test_nobody_has_to_discover_before_asking_and_everybody_may_at_any_tim
     assert first == second
 
 
-@spec("2026-07-28", "server/utilities/caching#cacheable-results")
+@spec(
+    "2026-07-28",
+    "server/utilities/caching#cacheable-results",
+    "6b320458",
+    "c2ecfaeb",
+    "6c8e37a4",
+    "86cc5b52",
+    "37b414f1",
+    "bdc2196a",
+)
 @without_handshakes
 @from_every_home
 @pytest.mark.parametrize(

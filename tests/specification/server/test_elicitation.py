@@ -27,8 +27,9 @@ by_request_with_urls = pytest.mark.parametrize("revision", BY_REQUEST[1:])
 ACCEPTED = '{"action":"accept","content":{"name":"octocat"}}'
 
 
+@spec("2025-11-25", "client/elicitation#elicitation-requests", "e5725708")
 @spec("2025-06-18", "client/elicitation#creating-elicitation-requests")
-@spec("2025-11-25", "client/elicitation#form-mode-elicitation-requests")
+@spec("2025-11-25", "client/elicitation#form-mode-elicitation-requests", "a038acf6")
 @by_request
 @from_every_home
 async def test_a_session_is_sent_a_form_by_a_request(native_revision: str, revision: str) -> None:
@@ -43,7 +44,9 @@ async def test_a_session_is_sent_a_form_by_a_request(native_revision: str, revis
     assert [{"type": "text", "text": "accept {'name': 'octocat'}"}] == said["result"]["content"]
 
 
-@spec("2026-07-28", "client/elicitation#form-mode-elicitation-requests")
+@spec("2026-07-28", "client/elicitation#elicitation-requests", "e5725708")
+@spec("2026-07-28", "basic/patterns/mrtr", "852d87a7")
+@spec("2026-07-28", "client/elicitation#form-mode-elicitation-requests", "a038acf6")
 @without_handshakes
 @from_every_home
 @pytest.mark.parametrize("declared", ["{}", '{"form":{}}', '{"form":{},"url":{}}'])
@@ -75,6 +78,7 @@ async def test_a_user_may_decline_or_cancel(action: str, revision: str) -> None:
     assert said["result"]["content"][0]["text"].startswith(action)
 
 
+@spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow", "83cee9a4")
 @spec("2025-06-18", "client/elicitation#capabilities")
 @spec("2025-11-25", "client/elicitation#capabilities")
 @spec("2026-07-28", "client/elicitation#capabilities")
@@ -102,7 +106,7 @@ async def test_a_revision_without_elicitation_is_never_asked_whatever_a_client_d
 
 
 @spec("2025-11-25", "client/elicitation#capabilities")
-@spec("2026-07-28", "client/elicitation#capabilities")
+@spec("2026-07-28", "client/elicitation#capabilities", "f912928b")
 @pytest.mark.parametrize("revision", since("2025-11-25"))
 @from_every_home
 async def test_a_mode_that_the_client_has_not_declared_is_not_used(native_revision: str, revision: str) -> None:
@@ -116,7 +120,7 @@ async def test_a_mode_that_the_client_has_not_declared_is_not_used(native_revisi
     assert [-32021 if peer.is_stateless else True] * 3 == [lack(each) for each in (form, url, also)]
 
 
-@spec("2025-11-25", "client/elicitation#url-mode-elicitation-requests")
+@spec("2025-11-25", "client/elicitation#url-mode-elicitation-requests", "cee39397")
 @by_request_with_urls
 @from_every_home
 async def test_a_session_is_sent_to_a_page_by_a_request(native_revision: str, revision: str) -> None:
@@ -131,7 +135,7 @@ async def test_a_session_is_sent_to_a_page_by_a_request(native_revision: str, re
     assert [{"type": "text", "text": "accept"}] == said["result"]["content"]
 
 
-@spec("2026-07-28", "client/elicitation#url-mode-elicitation-requests")
+@spec("2026-07-28", "client/elicitation#url-mode-elicitation-requests", "cee39397")
 @without_handshakes
 @from_every_home
 async def test_a_stateless_client_is_sent_to_a_page_by_a_demand(native_revision: str, revision: str) -> None:
@@ -184,7 +188,7 @@ class Name(Struct):
 
 
 @spec("2025-06-18", "client/elicitation#security-considerations")
-@spec("2025-11-25", "client/elicitation#form-mode-security")
+@spec("2025-11-25", "client/elicitation#form-mode-security", "47b543ea")
 @by_request
 @pytest.mark.parametrize(
     "result", ['{"action":"accept","content":{"name":7}}', '{"action":"accept","content":{}}', '{"action":"accept"}']
@@ -203,6 +207,8 @@ async def test_what_does_not_fit_the_type_that_a_handler_asked_for_does_not_reac
     assert "error" in said
 
 
+@spec("2025-11-25", "client/elicitation#error-handling", "c2f8e7ce")
+@spec("2026-07-28", "basic/index#error-codes", "de25d4a3")
 @spec("2025-11-25", "client/elicitation#url-elicitation-required-error")
 @pytest.mark.parametrize("revision", since("2024-11-05"))
 async def test_an_error_that_asks_for_a_page_is_sent_in_its_own_revision_alone(revision: str) -> None:
@@ -219,3 +225,50 @@ async def test_an_error_that_asks_for_a_page_is_sent_in_its_own_revision_alone(r
 
     code = said.get("error", {}).get("code")
     assert (-32042 == code) == (revision == "2025-11-25")
+
+
+@spec("2026-07-28", "client/elicitation#error-handling", "c4dfef4d")
+@without_handshakes
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_a_user_of_a_stateless_client_may_decline_or_cancel(action: str, revision: str) -> None:
+    async with client(server(LABELS[-1]), revision, '{"elicitation":{}}') as peer:
+        (demand,) = await peer.call("ask")
+        (key,) = demand["result"]["inputRequests"]
+        state = demand["result"]["requestState"]
+        answers = f'"inputResponses":{{"{key}":{{"action":"{action}"}}}},"requestState":"{state}"'
+        (said,) = await peer.ask("tools/call", f'"name":"ask","arguments":{{}},{answers}')
+
+    assert said["result"]["content"][0]["text"].startswith(action)
+
+
+@spec("2025-11-25", "client/elicitation#completion-notifications-for-url-mode-elicitation", "f42a5e87")
+async def test_the_end_of_an_elicitation_is_told_to_the_client_that_was_asked_alone() -> None:
+    from mcpgen.generated.v2025_11_25 import ElicitationCompleteNotificationParams, ServerMethods
+
+    async def finish(own: Any, _arguments: dict[str, Any], context: Any) -> Any:
+        await ServerMethods(context).elicitation_complete(ElicitationCompleteNotificationParams(elicitation_id="e1"))
+        return own.text("done")
+
+    made, able = server("2025-11-25", tools={"finish": finish}), '{"elicitation":{"url":{}}}'
+    async with client(made, "2025-11-25", able) as asked, client(made, "2025-11-25", able) as other:
+        told, _ = await asked.call("finish")
+
+        assert ("notifications/elicitation/complete", {"elicitationId": "e1"}) == (told["method"], told["params"])
+        assert [] == await other.wire.rest()
+
+
+@spec("2026-07-28", "client/elicitation#form-mode-security", "47b543ea")
+@without_handshakes
+async def test_what_does_not_fit_a_type_does_not_reach_a_handler_of_a_stateless_client(revision: str) -> None:
+    async def ask(own: Any, arguments: dict[str, Any], context: Any) -> Any:
+        del arguments
+        return own.text(str((await context.elicit("Who are you?", Name)).content.name))
+
+    async with client(server(LABELS[-1], tools={"ask": ask}), revision, '{"elicitation":{}}') as peer:
+        (demand,) = await peer.call("ask")
+        (key,) = demand["result"]["inputRequests"]
+        state = demand["result"]["requestState"]
+        answers = f'"inputResponses":{{"{key}":{{"action":"accept","content":{{"name":7}}}}}},"requestState":"{state}"'
+        (said,) = await peer.ask("tools/call", f'"name":"ask","arguments":{{}},{answers}')
+
+    assert "error" in said

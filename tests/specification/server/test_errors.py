@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import pytest
 
 from tests.harness.server_wire import connected
@@ -21,8 +24,9 @@ pytestmark = pytest.mark.anyio
 PING = b'{"jsonrpc":"2.0","id":"alive","method":"ping"}'
 
 
-@spec("2024-11-05", "basic/messages#responses")
-@spec("2025-11-25", "basic/index#error-responses")
+@spec("2025-06-18", "basic/index#responses", "840aaa5a", "81341afd")
+@spec("2024-11-05", "basic/messages#responses", "d9538929")
+@spec("2025-11-25", "basic/index#error-responses", "73250b01", "1c51deab", "420ef085")
 @spec("2026-07-28", "basic/index#error-codes")
 @everywhere
 @from_every_home
@@ -54,6 +58,8 @@ async def test_params_that_the_revision_does_not_allow_are_invalid(method: str, 
         assert -32602 == (await peer.error(method, params))["code"]
 
 
+@spec("2025-11-25", "server/resources#error-handling", "264c51df")
+@spec("2026-07-28", "server/resources#error-handling", "bbb8e6fc")
 @spec("2024-11-05", "basic/messages#responses")
 @spec("2026-07-28", "basic/index#error-codes")
 @everywhere
@@ -79,6 +85,9 @@ async def test_an_error_of_the_application_comes_through_as_it_is(native_revisio
     assert {"code": 4711, "message": "not today", "data": {"why": "closed"}} == error
 
 
+@spec("2024-11-05", "basic/messages#responses", "71c9eb41")
+@spec("2025-06-18", "basic/index#responses", "d2bdc721")
+@spec("2026-07-28", "basic/index#result-responses", "d44fffda", "c68f318e")
 @spec("2024-11-05", "basic/messages#requests")
 @spec("2025-11-25", "basic/index#requests")
 @everywhere
@@ -93,7 +102,7 @@ async def test_the_answer_bears_the_id_of_the_request_as_it_was(identity: str, r
 
 
 @spec("2024-11-05", "basic/messages#requests")
-@spec("2026-07-28", "basic/index#requests")
+@spec("2026-07-28", "basic/index#requests", "8a599d52")
 @everywhere
 async def test_an_id_that_is_open_cannot_be_used_again(revision: str) -> None:
     own = handlers(LABELS[-1])
@@ -109,7 +118,7 @@ async def test_an_id_that_is_open_cannot_be_used_again(revision: str) -> None:
 
 @spec("2024-11-05", "basic/messages#notifications")
 @spec("2025-11-25", "basic/index#notifications")
-@spec("2026-07-28", "basic/index#notifications")
+@spec("2026-07-28", "basic/index#notifications", "a01ffb96")
 @everywhere
 @pytest.mark.parametrize(
     "frame",
@@ -150,6 +159,7 @@ async def test_a_response_to_nothing_is_never_answered(frame: bytes, revision: s
         assert "tools" in await peer.result("tools/list")
 
 
+@spec("2026-07-28", "basic/index#error-responses", "73250b01")
 @spec("2024-11-05", "basic/messages#requests")
 @spec("2025-11-25", "basic/index#requests")
 @everywhere
@@ -187,6 +197,7 @@ UNNAMED = [
 ]
 
 
+@spec("2026-07-28", "basic/index#requests", "2ee24bb9", "2386d35d")
 @spec("2025-11-25", "basic/index#error-responses")
 @spec("2026-07-28", "basic/index#error-responses")
 @pytest.mark.parametrize("revision", since("2025-11-25"))
@@ -199,6 +210,8 @@ async def test_what_bears_no_id_is_refused_without_one(frame: bytes, code: int, 
     assert "id" not in said
 
 
+@spec("2024-11-05", "basic/messages#requests", "af80c64e")
+@spec("2025-06-18", "basic/index#requests", "2ee24bb9", "2386d35d")
 @spec("2024-11-05", "basic/messages#responses")
 @spec("2025-03-26", "basic/index#responses")
 @spec("2025-06-18", "basic/index#responses")
@@ -240,3 +253,16 @@ async def test_an_integral_number_is_an_integer_however_it_is_written(revision: 
         (said,) = await peer.wire.say(b'{"jsonrpc":"2.0","id":1.0,"method":"ping"}')
 
     assert {"jsonrpc": "2.0", "id": 1, "result": {}} == said
+
+
+@spec("2026-07-28", "basic/index#error-codes", "bfe8afec")
+def test_no_code_of_this_package_is_one_of_those_that_are_left_to_earlier_implementations() -> None:
+    from mcpgen.generated.v2026_07_28.methods import ErrorCode
+
+    root = Path(__file__).parents[3] / "runtime"
+    trees = [ast.parse(each.read_text(encoding="utf-8")) for each in root.rglob("*.py")]
+    numbers = {node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    numbers = {each for each in numbers if type(each) is int}
+
+    assert 429 in numbers  # a code of our own; otherwise the search finds nothing
+    assert not [each for each in (*numbers, *map(abs, ErrorCode)) if 32000 <= each <= 32019]

@@ -93,8 +93,9 @@ async def all_tools(peer: Client) -> list[Any]:
     return found
 
 
+@spec("2026-07-28", "changelog#minor-changes", "ccaf3ee5")
 @spec("2024-11-05", "server/utilities/pagination#implementation-guidelines")
-@spec("2026-07-28", "server/tools#capabilities")
+@spec("2026-07-28", "server/tools#capabilities", "323caf3d")
 @everywhere
 async def test_the_pages_of_a_list_hold_everything_once_in_a_stable_order(revision: str) -> None:
     async with client(made(), revision) as peer:
@@ -104,8 +105,9 @@ async def test_the_pages_of_a_list_hold_everything_once_in_a_stable_order(revisi
     assert first == second
 
 
+@spec("2026-07-28", "server/utilities/pagination#implementation-guidelines", "085cfbe4")
 @spec("2024-11-05", "server/utilities/pagination#error-handling")
-@spec("2026-07-28", "server/utilities/pagination#error-handling")
+@spec("2026-07-28", "server/utilities/pagination#error-handling", "b4cbeb22")
 @everywhere
 @pytest.mark.parametrize("method", ["tools/list", "prompts/list", "resources/list", "resources/templates/list"])
 async def test_a_cursor_that_the_server_has_not_made_is_invalid(method: str, revision: str) -> None:
@@ -116,9 +118,10 @@ async def test_a_cursor_that_the_server_has_not_made_is_invalid(method: str, rev
             assert -32602 == said[-1].get("error", {}).get("code"), (cursor, said)
 
 
+@spec("2026-07-28", "basic/index#schema-validation", "caea1f66")
 @spec("2024-11-05", "server/tools#tool")
 @spec("2025-11-25", "server/tools#tool")
-@spec("2026-07-28", "server/tools#tool")
+@spec("2026-07-28", "server/tools#tool", "a249d2e4")
 @everywhere
 async def test_every_schema_of_a_tool_is_a_valid_one_of_an_object(revision: str) -> None:
     async with client(made(), revision) as peer:
@@ -157,7 +160,7 @@ async def test_wrong_arguments_are_a_protocol_error_in_older_revisions(arguments
     assert -32602 == said["error"]["code"]
 
 
-@spec("2026-07-28", "server/tools#security-considerations")
+@spec("2026-07-28", "server/tools#security-considerations", "6b85029c")
 @everywhere
 @pytest.mark.parametrize(
     ("tool", "arguments"),
@@ -186,9 +189,10 @@ async def test_what_the_schema_of_a_tool_allows_is_accepted_and_nothing_else(
     assert is_valid == ("result" in said and not said["result"].get("isError", False)), said
 
 
+@spec("2026-07-28", "server/tools#structured-content", "caedb576")
 @spec("2025-06-18", "server/tools#output-schema")
 @spec("2025-11-25", "server/tools#output-schema")
-@spec("2026-07-28", "server/tools#output-schema")
+@spec("2026-07-28", "server/tools#output-schema", "a51d20f1")
 @pytest.mark.parametrize("revision", since("2025-06-18"))
 @pytest.mark.parametrize(
     ("tool", "arguments"),
@@ -238,8 +242,9 @@ async def test_an_error_of_a_function_is_a_result_that_tells_nothing_internal(re
     assert [4711, -32602] == [refused["error"]["code"], unknown["error"]["code"]]
 
 
+@spec("2026-07-28", "server/prompts#implementation-considerations", "355b3bc0")
 @spec("2024-11-05", "server/prompts#error-handling")
-@spec("2026-07-28", "server/prompts#error-handling")
+@spec("2026-07-28", "server/prompts#error-handling", "fd0b99dc")
 @everywhere
 @pytest.mark.parametrize("params", ['"name":"review"', '"name":"review","arguments":{}', '"name":"nobody"'])
 async def test_an_unknown_prompt_or_a_missing_argument_has_invalid_params(params: str, revision: str) -> None:
@@ -260,7 +265,7 @@ async def test_a_hundred_completions_are_sent_and_more_are_announced(revision: s
 
 
 @spec("2025-03-26", "server/utilities/completion#error-handling")
-@spec("2026-07-28", "server/utilities/completion#error-handling")
+@spec("2026-07-28", "server/utilities/completion#error-handling", "58995aa1", "70d4d011")
 @everywhere
 @pytest.mark.parametrize(
     "params",
@@ -275,7 +280,7 @@ async def test_a_completion_of_nothing_has_invalid_params(params: str, revision:
         assert -32602 == (await peer.error("completion/complete", params))["code"]
 
 
-@spec("2026-07-28", "server/resources#security-considerations")
+@spec("2026-07-28", "server/resources#security-considerations", "babc5a75", "bf2df650")
 @spec("2024-11-05", "server/resources#error-handling")
 @everywhere
 @pytest.mark.parametrize(
@@ -289,7 +294,11 @@ async def test_a_path_cannot_escape_and_what_is_not_there_is_not_found(uri: str,
     assert (-32602 if peer.is_stateless else -32002, {"uri": uri}) == (error["code"], error["data"])
 
 
-@spec("2024-11-05", "server/tools#capabilities")
+@spec("2025-11-25", "server/prompts#capabilities", "c214bc2f")
+@spec("2026-07-28", "server/prompts#capabilities", "c5ab7280")
+@spec("2026-07-28", "server/resources#capabilities", "746de08e")
+@spec("2026-07-28", "server/utilities/completion#capabilities", "d47cc158")
+@spec("2024-11-05", "server/tools#capabilities", "f50d3c63")
 @spec("2026-07-28", "server/discover#discoverresult")
 @everywhere
 async def test_a_server_declares_what_it_has_functions_for(revision: str) -> None:

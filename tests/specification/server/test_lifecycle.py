@@ -28,8 +28,9 @@ def initialize(revision: str, capabilities: str = "{}", identity: int = 1) -> by
     )
 
 
+@spec("2025-11-25", "basic/lifecycle#version-negotiation", "b48616c7")
 @spec("2024-11-05", "basic/lifecycle#initialization")
-@spec("2025-11-25", "basic/lifecycle#initialization")
+@spec("2025-11-25", "basic/lifecycle#initialization", "ecd8f97f")
 @with_handshakes
 @from_every_home
 async def test_the_server_answers_initialize_with_its_version_capabilities_and_name(
@@ -54,7 +55,7 @@ async def test_the_server_answers_initialize_with_its_version_capabilities_and_n
 
 
 @spec("2024-11-05", "basic/lifecycle#version-negotiation")
-@spec("2025-11-25", "basic/lifecycle#version-negotiation")
+@spec("2025-11-25", "basic/lifecycle#version-negotiation", "c7a28fd1", "3a8b091c")
 @with_handshakes
 @pytest.mark.parametrize("offered", ["1999-01-01", "2099-01-01", "", "draft"])
 async def test_a_version_that_is_not_served_is_answered_with_the_newest_one_that_is(
@@ -103,7 +104,7 @@ async def test_nothing_but_a_ping_is_served_before_the_handshake(revision: str) 
 
 
 @spec("2024-11-05", "basic/lifecycle#initialization")
-@spec("2025-11-25", "basic/lifecycle#initialization")
+@spec("2025-11-25", "basic/lifecycle#initialization", "ba0f6380")
 @with_handshakes
 async def test_the_server_asks_nothing_before_the_client_is_initialized(revision: str) -> None:
     """The client may already ask after the response, so that a handler may run which wants to ask back."""
@@ -202,7 +203,7 @@ async def test_a_handshake_that_is_malformed_can_be_tried_again(params: bytes) -
 
 
 @spec("2024-11-05", "basic/lifecycle#operation")
-@spec("2025-11-25", "basic/lifecycle#operation")
+@spec("2025-11-25", "basic/lifecycle#operation", "fd7099db")
 @with_handshakes
 @pytest.mark.parametrize(
     ("capability", "method", "params"),
@@ -225,8 +226,8 @@ async def test_what_is_not_declared_is_not_served(capability: str, method: str, 
         assert -32601 == (await peer.error(method, params))["code"]
 
 
-@spec("2024-11-05", "basic/lifecycle#operation")
-@spec("2025-11-25", "basic/lifecycle#operation")
+@spec("2024-11-05", "basic/lifecycle#operation", "d0aeb98c")
+@spec("2025-11-25", "basic/lifecycle#operation", "c015e46d")
 @with_handshakes
 async def test_a_session_is_served_by_the_version_that_was_agreed_on_whatever_a_client_declares(revision: str) -> None:
     """A client may declare what only later revisions know; it is served in its own."""
@@ -240,7 +241,7 @@ async def test_a_session_is_served_by_the_version_that_was_agreed_on_whatever_a_
     assert "echo" == own.seen["tools/call"].name  # what was said meanwhile the recorder has judged
 
 
-@spec("2026-07-28", "basic/versioning#backward-compatibility-with-initialization-based-versions")
+@spec("2026-07-28", "basic/versioning#backward-compatibility-with-initialization-based-versions", "8e11aa32")
 async def test_a_server_without_handshakes_names_its_versions_to_a_client_that_wants_one() -> None:
     async with connected(server(LABELS[-1], revisions=["2026-07-28"])) as wire:
         (said,) = await wire.say(initialize("2025-11-25"))

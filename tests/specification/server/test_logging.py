@@ -95,7 +95,7 @@ async def test_a_level_can_be_changed(revision: str) -> None:
 
 
 @spec("2024-11-05", "server/utilities/logging#error-handling")
-@spec("2025-11-25", "server/utilities/logging#error-handling")
+@spec("2025-11-25", "server/utilities/logging#error-handling", "48a0a34e")
 @with_handshakes
 @pytest.mark.parametrize("params", ['"level":"loud"', '"level":"DEBUG"', '"level":3', '"level":null', ""])
 async def test_a_level_that_there_is_not_is_refused_and_changes_nothing(params: str, revision: str) -> None:
@@ -131,7 +131,9 @@ async def test_a_request_gets_entries_of_the_level_that_it_names_and_above(
     assert LEVELS[LEVELS.index(level) :] == told(said)
 
 
-@spec("2026-07-28", "server/utilities/logging#per-request-log-level")
+@spec("2026-07-28", "changelog#major-changes", "bf19d398")
+@spec("2026-07-28", "schema#requestmetaobject", "3157e3b6")
+@spec("2026-07-28", "server/utilities/logging#per-request-log-level", "19d1bac2")
 @without_handshakes
 async def test_a_request_that_names_no_level_gets_no_entries_whatever_another_has_named(revision: str) -> None:
     async with client(server(LABELS[-1]), revision) as peer:
@@ -141,7 +143,7 @@ async def test_a_request_that_names_no_level_gets_no_entries_whatever_another_ha
     assert ["result"] == [key for each in said for key in each if key in ("result", "method")]
 
 
-@spec("2026-07-28", "server/utilities/logging#error-handling")
+@spec("2026-07-28", "server/utilities/logging#error-handling", "1faf822a")
 @without_handshakes
 @pytest.mark.parametrize("level", ['"loud"', '"DEBUG"', "3", "{}"])
 async def test_a_request_with_a_level_that_there_is_not_is_refused(level: str, revision: str) -> None:
@@ -151,7 +153,7 @@ async def test_a_request_with_a_level_that_there_is_not_is_refused(level: str, r
     assert -32602 == error["code"]
 
 
-@spec("2026-07-28", "server/utilities/logging#per-request-log-level")
+@spec("2026-07-28", "server/utilities/logging#per-request-log-level", "fca1134c")
 @without_handshakes
 async def test_no_entry_is_told_on_a_stream(revision: str) -> None:
     async with client(server(LABELS[-1]), revision) as peer:
@@ -164,7 +166,7 @@ async def test_no_entry_is_told_on_a_stream(revision: str) -> None:
 
 @spec("2024-11-05", "server/utilities/logging#capabilities")
 @spec("2025-11-25", "server/utilities/logging#capabilities")
-@spec("2026-07-28", "server/utilities/logging#capabilities")
+@spec("2026-07-28", "server/utilities/logging#capabilities", "094ca3c4")
 @everywhere
 async def test_a_server_that_has_not_declared_logging_sends_no_entries(
     revision: str, caplog: pytest.LogCaptureFixture

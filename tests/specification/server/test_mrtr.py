@@ -33,6 +33,8 @@ def retry(demand: Any, params: str, responses: str | None = None) -> str:
     return f'{params},"requestState":"{demand["result"]["requestState"]}",{answered}'
 
 
+@spec("2026-07-28", "basic/patterns/mrtr", "852d87a7")
+@spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow", "d7230e6a")
 @spec("2026-07-28", "basic/patterns/mrtr#basic-workflow")
 @without_handshakes
 @from_every_home
@@ -57,7 +59,7 @@ async def test_what_may_ask_demands_and_goes_on_with_the_answer(
     assert "octocat" in json.dumps(said["result"][holder])
 
 
-@spec("2026-07-28", "basic/patterns/mrtr#supported-requests")
+@spec("2026-07-28", "basic/patterns/mrtr#supported-requests", "3f77abc8")
 @without_handshakes
 @from_every_home
 @pytest.mark.parametrize(
@@ -84,7 +86,7 @@ async def test_no_other_request_is_answered_by_a_demand(
     assert -32603 == error["code"]
 
 
-@spec("2026-07-28", "basic/patterns/mrtr#supported-requests")
+@spec("2026-07-28", "basic/patterns/mrtr#supported-requests", "3f77abc8")
 @without_handshakes
 @pytest.mark.parametrize("own_state", [True, False])
 async def test_a_handler_cannot_demand_where_its_request_may_not(*, own_state: bool, revision: str) -> None:
@@ -97,7 +99,8 @@ async def test_a_handler_cannot_demand_where_its_request_may_not(*, own_state: b
         assert -32603 == (await peer.error("tools/list"))["code"]
 
 
-@spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow")
+@spec("2026-07-28", "schema#inputrequiredresult", "9ef30f40")
+@spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow", "f42703d1")
 @without_handshakes
 async def test_a_demand_for_nothing_is_not_sent(revision: str) -> None:
     async def nothing(_own: Any, _arguments: dict[str, Any], _context: Any) -> Any:
@@ -109,7 +112,7 @@ async def test_a_demand_for_nothing_is_not_sent(revision: str) -> None:
     assert -32603 == said["error"]["code"]
 
 
-@spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow")
+@spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow", "c1594bfc", "d7230e6a")
 @without_handshakes
 @from_every_home
 async def test_what_a_handler_asks_at_once_is_demanded_at_once_under_keys_of_its_own(
@@ -167,7 +170,7 @@ async def test_a_request_may_demand_again_and_again(native_revision: str, revisi
     assert 3 == len(keys)
 
 
-@spec("2026-07-28", "basic/patterns/mrtr#error-handling")
+@spec("2026-07-28", "basic/patterns/mrtr#error-handling", "fe234d27")
 @without_handshakes
 @from_every_home
 async def test_what_was_asked_and_not_answered_is_demanded_again(native_revision: str, revision: str) -> None:
@@ -193,7 +196,7 @@ async def test_a_retry_without_any_answers_is_asked_again(revision: str) -> None
     assert demand["result"]["inputRequests"] == again["result"]["inputRequests"]
 
 
-@spec("2026-07-28", "basic/patterns/mrtr#error-handling")
+@spec("2026-07-28", "basic/patterns/mrtr#error-handling", "298a1024")
 @without_handshakes
 async def test_answers_to_nothing_are_ignored(revision: str) -> None:
     async with client(server(LABELS[-1]), revision, ABLE) as peer:
@@ -215,7 +218,7 @@ async def test_answers_without_a_state_begin_the_request_anew(revision: str) -> 
     assert "input_required" == said["result"]["resultType"]
 
 
-@spec("2026-07-28", "basic/patterns/mrtr#error-handling")
+@spec("2026-07-28", "basic/patterns/mrtr#error-handling", "c967987e", "85497a97")
 @without_handshakes
 @pytest.mark.parametrize(
     "responses", ["[]", '"all"', "7", '{"KEY":7}', '{"KEY":[]}', '{"KEY":{"action":"maybe"}}', '{"KEY":{}}']
@@ -274,7 +277,7 @@ async def test_progress_and_log_entries_go_to_the_request_that_is_open(revision:
     assert "complete" == said["result"]["resultType"]
 
 
-@spec("2026-07-28", "basic/patterns/progress#behavior-requirements")
+@spec("2026-07-28", "basic/patterns/progress#behavior-requirements", "782e355e")
 @without_handshakes
 async def test_nothing_is_told_while_no_request_is_open(revision: str) -> None:
     gate = anyio.Event()
@@ -342,7 +345,7 @@ async def test_a_handler_that_demands_itself_works_for_sessions_too(revision: st
     assert "my state octocat" == said["result"]["content"][0]["text"]
 
 
-@spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow")
+@spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow", "81edb4ae")
 @without_handshakes
 async def test_what_a_handler_demands_itself_is_held_against_what_the_client_declared(revision: str) -> None:
     async def call_tool(_own: Any, _params: Any, _context: Any) -> Any:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.anyio
 @spec("2024-11-05", "basic/utilities/ping#behavior-requirements")
 @spec("2025-03-26", "basic/utilities/ping#behavior-requirements")
 @spec("2025-06-18", "basic/utilities/ping#behavior-requirements")
-@spec("2025-11-25", "basic/utilities/ping#behavior-requirements")
+@spec("2025-11-25", "basic/utilities/ping#behavior-requirements", "efd69d27")
 @with_handshakes
 @from_every_home
 async def test_a_ping_is_answered_at_once_with_an_empty_result(native_revision: str, revision: str) -> None:
@@ -55,7 +55,8 @@ async def test_a_handler_may_ping_its_client(native_revision: str, revision: str
     assert [{"type": "text", "text": "alive"}] == said["result"]["content"]
 
 
-@spec("2026-07-28", "basic/transports/stdio#receiving-messages")
+@spec("2026-07-28", "basic/patterns/index", "ebc4a5b1")
+@spec("2026-07-28", "basic/transports/stdio#receiving-messages", "0ed00df8")
 @without_handshakes
 @pytest.mark.parametrize("native_revision", HOMES[:2])
 async def test_a_client_that_can_be_sent_no_requests_is_not_pinged(native_revision: str, revision: str) -> None:

@@ -20,8 +20,8 @@ def told(said: list[Any]) -> list[Any]:
 
 @spec("2025-03-26", "basic/utilities/progress#progress-flow")
 @spec("2025-06-18", "basic/utilities/progress#progress-flow")
-@spec("2025-11-25", "basic/utilities/progress#progress-flow")
-@spec("2026-07-28", "basic/patterns/progress#progress-flow")
+@spec("2025-11-25", "basic/utilities/progress#progress-flow", "afb34230")
+@spec("2026-07-28", "basic/patterns/progress#progress-flow", "bcd2ad89")
 @pytest.mark.parametrize("revision", since("2025-03-26"))
 @from_every_home
 async def test_progress_is_told_under_the_token_and_only_as_long_as_it_grows(
@@ -36,7 +36,7 @@ async def test_progress_is_told_under_the_token_and_only_as_long_as_it_grows(
     ] == told(said)
 
 
-@spec("2024-11-05", "basic/utilities/progress#progress-flow")
+@spec("2024-11-05", "basic/utilities/progress#progress-flow", "afb34230")
 @from_every_home
 async def test_progress_has_no_message_in_the_first_revision(native_revision: str) -> None:
     async with client(server(native_revision), "2024-11-05") as peer:
@@ -48,8 +48,9 @@ async def test_progress_has_no_message_in_the_first_revision(native_revision: st
     ] == told(said)
 
 
-@spec("2024-11-05", "basic/utilities/progress#progress-flow")
-@spec("2026-07-28", "basic/patterns/progress#progress-flow")
+@spec("2025-11-25", "basic/utilities/progress#behavior-requirements", "785cc2fe")
+@spec("2024-11-05", "basic/utilities/progress#progress-flow", "ab68d903")
+@spec("2026-07-28", "basic/patterns/progress#progress-flow", "d4a86662")
 @everywhere
 @pytest.mark.parametrize("token", ["0", "7", '""', '"7"', "-1"])
 async def test_a_token_is_any_string_or_integer_and_comes_back_as_it_is(token: str, revision: str) -> None:
@@ -60,8 +61,8 @@ async def test_a_token_is_any_string_or_integer_and_comes_back_as_it_is(token: s
     assert 2 == len(told(said))
 
 
-@spec("2024-11-05", "basic/utilities/progress#behavior-requirements")
-@spec("2026-07-28", "basic/patterns/progress#behavior-requirements")
+@spec("2024-11-05", "basic/utilities/progress#behavior-requirements", "785cc2fe")
+@spec("2026-07-28", "basic/patterns/progress#behavior-requirements", "e011da16")
 @everywhere
 async def test_a_request_without_a_token_is_told_of_no_progress(revision: str) -> None:
     async with client(server(LABELS[-1]), revision) as peer:
@@ -70,9 +71,11 @@ async def test_a_request_without_a_token_is_told_of_no_progress(revision: str) -
     assert "result" in said
 
 
+@spec("2025-11-25", "basic/utilities/progress#behavior-requirements", "2b83acb9")
+@spec("2026-07-28", "basic/patterns/progress#behavior-requirements", "782e355e")
 @spec("2024-11-05", "basic/utilities/progress#implementation-notes")
-@spec("2025-11-25", "basic/utilities/progress#implementation-notes")
-@spec("2026-07-28", "basic/patterns/progress#implementation-notes")
+@spec("2025-11-25", "basic/utilities/progress#implementation-notes", "c2bfdec0", "0c0b41d9")
+@spec("2026-07-28", "basic/patterns/progress#implementation-notes", "6e5519e1", "1343b7ff")
 @everywhere
 async def test_progress_stops_with_the_answer(revision: str) -> None:
     kept: list[Any] = []

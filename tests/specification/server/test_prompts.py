@@ -13,6 +13,7 @@ from tests.specification.server.revision_server import server
 pytestmark = pytest.mark.anyio
 
 
+@spec("2026-07-28", "server/prompts#capabilities", "0172db09")
 @spec("2024-11-05", "server/prompts#listing-prompts")
 @spec("2025-11-25", "server/prompts#listing-prompts")
 @spec("2026-07-28", "server/prompts#listing-prompts")
@@ -41,7 +42,7 @@ async def test_a_prompt_is_filled_in_with_its_arguments(native_revision: str, re
 @spec("2025-03-26", "server/prompts#error-handling")
 @spec("2025-06-18", "server/prompts#error-handling")
 @spec("2025-11-25", "server/prompts#error-handling")
-@spec("2026-07-28", "server/prompts#error-handling")
+@spec("2026-07-28", "server/prompts#error-handling", "b361272e")
 @everywhere
 @from_every_home
 async def test_an_unknown_prompt_has_invalid_params(native_revision: str, revision: str) -> None:
@@ -49,7 +50,7 @@ async def test_an_unknown_prompt_has_invalid_params(native_revision: str, revisi
         assert -32602 == (await peer.error("prompts/get", '"name":"nobody"'))["code"]
 
 
-@spec("2025-11-25", "server/prompts#error-handling")
+@spec("2025-11-25", "server/prompts#error-handling", "bbd6e55b")
 @everywhere
 async def test_a_prompt_that_fails_is_an_internal_error(revision: str) -> None:
     async with client(server(LABELS[-1]), revision) as peer:
@@ -58,6 +59,7 @@ async def test_a_prompt_that_fails_is_an_internal_error(revision: str) -> None:
     assert -32603 == error["code"]
 
 
+@spec("2026-07-28", "server/prompts#embedded-resources", "38511e5e")
 @spec("2024-11-05", "server/prompts#promptmessage")
 @spec("2025-03-26", "server/prompts#promptmessage")
 @spec("2025-11-25", "server/prompts#promptmessage")
@@ -87,7 +89,7 @@ async def test_every_kind_of_content_reaches_every_revision_in_its_terms(content
 
 
 @spec("2024-11-05", "server/prompts#list-changed-notification")
-@spec("2025-11-25", "server/prompts#list-changed-notification")
+@spec("2025-11-25", "server/prompts#list-changed-notification", "58ea9576")
 @with_handshakes
 @from_every_home
 async def test_a_session_is_told_that_the_prompts_have_changed(native_revision: str, revision: str) -> None:
@@ -96,3 +98,15 @@ async def test_a_session_is_told_that_the_prompts_have_changed(native_revision: 
         await made.prompts_changed()
 
         assert [{"jsonrpc": "2.0", "method": "notifications/prompts/list_changed"}] == await peer.wire.rest()
+
+
+@spec("2026-07-28", "server/prompts#capabilities", "2a660739")
+@everywhere
+async def test_the_prompts_are_the_same_for_every_connection_and_after_any_request(revision: str) -> None:
+    made = server(LABELS[-1])
+    async with client(made, revision) as first, client(made, LABELS[0]) as other:
+        before = await first.result("prompts/list")
+        await other.result("prompts/get", '"name":"review","arguments":{"code":"x"}')
+        await first.call("echo")
+
+        assert before == await first.result("prompts/list")

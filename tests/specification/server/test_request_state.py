@@ -28,7 +28,8 @@ def retry(demand: Any, params: str, responses: str | None = None) -> str:
     return f'{params},"requestState":"{demand["result"]["requestState"]}",{answered}'
 
 
-@spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow")
+@spec("2026-07-28", "basic/patterns/mrtr#security-considerations", "d5753f75")
+@spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow", "f960559d", "65148368")
 @without_handshakes
 @pytest.mark.parametrize(
     "change",
@@ -51,7 +52,8 @@ async def test_a_state_that_was_tampered_with_is_rejected(change: Any, revision:
     assert -32602 == said["error"]["code"]
 
 
-@spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow")
+@spec("2026-07-28", "basic/patterns/mrtr#security-considerations", "d5753f75")
+@spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow", "f960559d", "65148368", "f1f78e5b")
 @without_handshakes
 @pytest.mark.parametrize(
     ("method", "params"),
@@ -70,7 +72,7 @@ async def test_a_state_that_belongs_to_another_request_is_rejected(method: str, 
     assert -32602 == error["code"]
 
 
-@spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow")
+@spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow", "f960559d")
 @without_handshakes
 async def test_a_state_of_another_server_is_rejected(revision: str) -> None:
     async with client(server(LABELS[-1]), revision, ABLE) as peer:
@@ -81,7 +83,7 @@ async def test_a_state_of_another_server_is_rejected(revision: str) -> None:
     assert -32602 == error["code"]
 
 
-@spec("2026-07-28", "basic/index#statelessness")
+@spec("2026-07-28", "basic/index#statelessness", "ac53ff83", "1117405e")
 @without_handshakes
 async def test_a_retry_may_come_on_another_connection_of_the_same_server(revision: str) -> None:
     made = server(LABELS[-1])
@@ -94,6 +96,7 @@ async def test_a_retry_may_come_on_another_connection_of_the_same_server(revisio
     assert [] == nothing
 
 
+@spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow", "c5dba0c9")
 @spec("2026-07-28", "basic/patterns/mrtr#basic-workflow")
 @without_handshakes
 async def test_the_same_retry_twice_gets_the_same_answer_and_runs_once(revision: str) -> None:
@@ -141,7 +144,7 @@ async def test_a_handler_that_demands_itself_gets_its_own_state_back(revision: s
     assert [("my state", "octocat")] == [(state, answer.content["name"]) for state, answer in seen]
 
 
-@spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow")
+@spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow", "e934df9c", "fea51858")
 @without_handshakes
 async def test_a_state_expires(revision: str) -> None:
     made = server(LABELS[-1])

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.anyio
 UPDATED = {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": "note://a"}}
 
 
+@spec("2026-07-28", "server/resources#capabilities", "1e2e6d22")
 @spec("2024-11-05", "server/resources#listing-resources")
 @spec("2025-11-25", "server/resources#listing-resources")
 @spec("2026-07-28", "server/resources#listing-resources")
@@ -38,6 +39,7 @@ async def test_resources_and_templates_are_listed(native_revision: str, revision
     assert [{"uriTemplate": "n://{x}", "name": "n"}] == templates["resourceTemplates"]
 
 
+@spec("2026-07-28", "server/resources#security-considerations", "dd2528aa")
 @spec("2024-11-05", "server/resources#reading-resources")
 @spec("2025-11-25", "server/resources#reading-resources")
 @spec("2026-07-28", "server/resources#reading-resources")
@@ -55,7 +57,7 @@ async def test_a_resource_is_read_as_text_or_as_base64(native_revision: str, rev
 @spec("2024-11-05", "server/resources#error-handling")
 @spec("2025-03-26", "server/resources#error-handling")
 @spec("2025-06-18", "server/resources#error-handling")
-@spec("2025-11-25", "server/resources#error-handling")
+@spec("2025-11-25", "server/resources#error-handling", "22f87063")
 @with_handshakes
 @from_every_home
 async def test_a_resource_that_there_is_not_has_a_code_of_its_own(native_revision: str, revision: str) -> None:
@@ -65,7 +67,8 @@ async def test_a_resource_that_there_is_not_has_a_code_of_its_own(native_revisio
     assert (-32002, {"uri": "file:///nonexistent.txt"}) == (error["code"], error["data"])
 
 
-@spec("2026-07-28", "server/resources#error-handling")
+@spec("2026-07-28", "basic/index#error-codes", "a6fb9829")
+@spec("2026-07-28", "server/resources#error-handling", "c4e50c0a", "dfd1091d")
 @without_handshakes
 @from_every_home
 async def test_a_resource_that_there_is_not_has_invalid_params_in_the_stateless_era(
@@ -160,7 +163,7 @@ async def test_a_server_that_has_not_declared_so_cannot_be_watched(revision: str
 
 
 @spec("2024-11-05", "server/resources#list-changed-notification")
-@spec("2025-11-25", "server/resources#list-changed-notification")
+@spec("2025-11-25", "server/resources#list-changed-notification", "d16e4acc")
 @with_handshakes
 @from_every_home
 async def test_a_session_is_told_that_the_resources_have_changed(native_revision: str, revision: str) -> None:
@@ -206,3 +209,15 @@ async def test_a_client_sees_of_a_resource_what_its_revision_knows(revision: str
 
     # The document of 2024-11-05 has a size already, whatever its page says.
     assert KNOWN[revision] <= set(resource) <= KNOWN[revision] | {"size"}
+
+
+@spec("2026-07-28", "server/resources#capabilities", "acca0c94")
+@everywhere
+async def test_the_resources_are_the_same_for_every_connection_and_after_any_request(revision: str) -> None:
+    made = server(LABELS[-1])
+    async with client(made, revision) as first, client(made, LABELS[0]) as other:
+        before = await first.result("resources/list")
+        await other.result("resources/read", '"uri":"note://a"')
+        await first.call("echo")
+
+        assert before == await first.result("resources/list")

@@ -59,7 +59,7 @@ async def test_a_session_without_roots_is_not_asked(native_revision: str, revisi
     assert lack(said) is True
 
 
-@spec("2026-07-28", "basic/index#meta")
+@spec("2026-07-28", "basic/index#meta", "af558e3c")
 @without_handshakes
 @from_every_home
 async def test_a_stateless_client_without_roots_is_told_what_it_lacks(native_revision: str, revision: str) -> None:

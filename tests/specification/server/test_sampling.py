@@ -133,8 +133,11 @@ async def test_tools_are_not_sent_to_a_client_that_has_not_declared_them(
         assert {"requiredCapabilities": {"sampling": {"tools": {}}}} == said["error"]["data"]
 
 
+@spec("2026-07-28", "schema#clientcapabilities", "950af54b")
+@spec("2025-11-25", "schema#createmessagerequestparams", "6816486e")
+@spec("2026-07-28", "schema#createmessagerequestparams", "0566fc76")
 @spec("2025-11-25", "client/sampling#capabilities")
-@spec("2026-07-28", "client/sampling#capabilities")
+@spec("2026-07-28", "client/sampling#capabilities", "f64f1aa7")
 @pytest.mark.parametrize("revision", since("2025-11-25"))
 @pytest.mark.parametrize("context", ["thisServer", "allServers"])
 async def test_context_is_not_asked_of_a_client_that_has_not_declared_it(context: str, revision: str) -> None:

@@ -19,7 +19,8 @@ def listen(peer: Client, identity: int | str, wanted: str) -> bytes:
     return peer.request(identity, "subscriptions/listen", f'"notifications":{{{wanted}}}')
 
 
-@spec("2026-07-28", "basic/patterns/subscriptions#acknowledgment")
+@spec("2026-07-28", "schema#subscriptionsacknowledgednotification", "3b7a5aa2", "351125a6")
+@spec("2026-07-28", "basic/patterns/subscriptions#acknowledgment", "08432294")
 @without_handshakes
 @from_every_home
 async def test_a_stream_is_acknowledged_first_with_what_will_be_told(native_revision: str, revision: str) -> None:
@@ -43,6 +44,11 @@ async def test_a_stream_is_acknowledged_first_with_what_will_be_told(native_revi
     ] == said
 
 
+@spec("2026-07-28", "server/prompts#list-changed-notification", "e4a73c7a")
+@spec("2026-07-28", "server/resources#list-changed-notification", "d16e4acc")
+@spec("2026-07-28", "server/tools#list-changed-notification", "7973f85f")
+@spec("2026-07-28", "basic/index#meta", "85fd0c79")
+@spec("2026-07-28", "schema#notificationmetaobject", "2d344309")
 @spec("2026-07-28", "basic/patterns/subscriptions#receiving-notifications")
 @without_handshakes
 @from_every_home
@@ -71,7 +77,9 @@ async def test_every_notification_on_a_stream_names_it(native_revision: str, rev
     ] == [(each["method"], each["params"]) for each in said]
 
 
-@spec("2026-07-28", "basic/patterns/subscriptions#opening-a-stream")
+@spec("2026-07-28", "schema#subscriptionslistenrequestparams", "2404353b")
+@spec("2026-07-28", "schema#subscriptionfilter", "2e5dfa1b")
+@spec("2026-07-28", "basic/patterns/subscriptions#opening-a-stream", "34969945")
 @without_handshakes
 @pytest.mark.parametrize(
     "wanted",
@@ -164,8 +172,10 @@ async def test_a_cancelled_stream_is_told_nothing_more_and_not_answered(revision
     assert [2] == [each["params"]["_meta"][ID] for each in said]
 
 
-@spec("2026-07-28", "basic/patterns/subscriptions#graceful-closure")
-@spec("2026-07-28", "basic/patterns/cancellation#behavior-requirements")
+@spec("2026-07-28", "basic/patterns/subscriptions#cancellation", "eeb00a43")
+@spec("2026-07-28", "basic/patterns/cancellation", "6f10bbf7")
+@spec("2026-07-28", "basic/patterns/subscriptions#graceful-closure", "8a3e54e0")
+@spec("2026-07-28", "basic/patterns/cancellation#behavior-requirements", "34240352")
 @without_handshakes
 async def test_a_server_that_ends_a_stream_answers_and_cancels_it(revision: str) -> None:
     async with client(server(LABELS[-1]), revision) as peer:

@@ -69,6 +69,7 @@ async def result_of(session: Client, method: str, task: str) -> Any:
     return answer.get("result", answer.get("error"))
 
 
+@spec("2025-11-25", "basic/utilities/tasks#result-retrieval", "e8d75afa", "6acf9932")
 @spec("2025-11-25", "basic/utilities/tasks#creating-tasks")
 @spec("2025-11-25", "basic/utilities/tasks#retrieving-task-results")
 async def test_a_call_becomes_a_task_whose_result_is_fetched_later() -> None:
@@ -84,6 +85,7 @@ async def test_a_call_becomes_a_task_whose_result_is_fetched_later() -> None:
         assert {RELATED: {"taskId": task}} == result["_meta"]
 
 
+@spec("2025-11-25", "basic/utilities/tasks#capabilities", "b7a66ce6")
 @spec("2025-11-25", "basic/utilities/tasks#server-capabilities")
 async def test_what_is_declared_is_what_is_served() -> None:
     async with client(served(), REVISION) as session:
@@ -113,7 +115,7 @@ async def test_a_running_task_can_be_looked_at_and_its_result_waits() -> None:
         assert "done" == said[-1]["result"]["content"][0]["text"]
 
 
-@spec("2025-11-25", "basic/utilities/tasks#task-cancellation")
+@spec("2025-11-25", "basic/utilities/tasks#task-cancellation", "dfc75293")
 async def test_a_cancelled_task_stops_its_handler_and_stays_cancelled() -> None:
     worker = Worker()
     async with client(served(worker), REVISION) as session:
@@ -127,7 +129,7 @@ async def test_a_cancelled_task_stops_its_handler_and_stays_cancelled() -> None:
 
 
 @spec("2025-11-25", "basic/utilities/tasks#task-support-and-handling")
-@spec("2025-11-25", "basic/utilities/tasks#tool-level-negotiation")
+@spec("2025-11-25", "basic/utilities/tasks#tool-level-negotiation", "06c93889", "c671bef7")
 async def test_tools_say_whether_they_may_be_tasks() -> None:
     async with client(served(), REVISION) as session:
         (never,) = await session.ask("tools/call", '"name":"never","task":{}')
@@ -145,8 +147,8 @@ async def test_a_tool_that_fails_makes_its_task_fail_with_the_result() -> None:
         assert (await result_of(session, "tasks/result", task))["isError"] is True
 
 
-@spec("2025-11-25", "basic/utilities/tasks#input-required-status")
-@spec("2025-11-25", "basic/utilities/tasks#associating-task-related-messages")
+@spec("2025-11-25", "basic/utilities/tasks#input-required-status", "dd05621e")
+@spec("2025-11-25", "basic/utilities/tasks#associating-task-related-messages", "c49959de")
 async def test_a_task_that_asks_says_so_and_its_question_names_it() -> None:
     async with client(served(), REVISION, '{"elicitation":{}}') as session:
         task, (status, question) = await created(session, "ask")
@@ -161,8 +163,9 @@ async def test_a_task_that_asks_says_so_and_its_question_names_it() -> None:
         assert "decline" == (await result_of(session, "tasks/result", task))["content"][0]["text"]
 
 
+@spec("2025-11-25", "basic/utilities/progress#behavior-requirements", "f47da502", "e8624e60")
 @spec("2025-11-25", "basic/utilities/tasks#task-progress-notifications")
-@spec("2025-11-25", "basic/utilities/tasks#associating-task-related-messages")
+@spec("2025-11-25", "basic/utilities/tasks#associating-task-related-messages", "4690f9ed")
 async def test_progress_and_log_of_a_task_name_it_under_the_token_of_its_request() -> None:
     async with client(served(), REVISION) as session:
         task, (progress, entry, _status) = await created(session, "quick", meta='"progressToken":"p"')
@@ -181,7 +184,7 @@ async def test_another_connection_knows_nothing_of_a_task() -> None:
         assert [] == (await other.ask("tasks/list"))[0]["result"]["tasks"]
 
 
-@spec("2025-11-25", "basic/utilities/tasks#protocol-errors")
+@spec("2025-11-25", "basic/utilities/tasks#protocol-errors", "40f95fad")
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/cancel"])
 async def test_a_task_that_does_not_exist_is_an_invalid_param(method: str) -> None:
     async with client(served(), REVISION) as session:
@@ -301,7 +304,7 @@ async def test_a_function_runs_as_a_task_and_its_message_becomes_the_status_mess
         assert "2 baked" == (await result_of(session, "tasks/result", task))["content"][0]["text"]
 
 
-@spec("2025-11-25", "basic/utilities/tasks#tool-level-negotiation")
+@spec("2025-11-25", "basic/utilities/tasks#tool-level-negotiation", "06c93889")
 async def test_a_function_that_must_be_a_task_refuses_a_plain_call_and_one_that_cannot_refuses_a_task() -> None:
     async with client(functions()[0], REVISION) as session:
         assert -32601 == (await session.error("tools/call", '"name":"ferment"'))["code"]
@@ -358,3 +361,38 @@ def test_a_task_mode_that_does_not_exist_is_refused() -> None:
     wrong: Any = "sometimes"
     with pytest.raises(UsageError, match="`task` is 'sometimes'"):
         Server("worker", version="1").tool(task=wrong)(lambda: None)
+
+
+@spec("2025-11-25", "basic/utilities/tasks#associating-task-related-messages", "73a7d45a", "468c3c2e")
+async def test_the_id_in_the_params_counts_and_the_one_in_the_metadata_does_not() -> None:
+    async with client(served(), REVISION) as session:
+        ended, _ = await created(session, "quick")
+        running, _ = await created(session, "slow")
+        named = f'"taskId":"{ended}"', f'"{RELATED}":{{"taskId":"{running}"}}'
+        (found,) = await session.ask("tasks/get", *named)
+        (result,) = await session.ask("tasks/result", *named)
+        (refused,) = await session.ask("tasks/cancel", *named)
+
+        assert ended == found["result"]["taskId"]
+        assert {RELATED: {"taskId": ended}} == result["result"]["_meta"]
+        assert -32602 == refused["error"]["code"]  # it has ended
+        assert "working" == (await result_of(session, "tasks/get", running))["status"]
+
+
+@spec("2025-11-25", "basic/utilities/progress#behavior-requirements", "04773312")
+@pytest.mark.parametrize("ended_by", ["its handler", "its client"])
+async def test_there_is_no_progress_of_a_task_that_has_ended(ended_by: str) -> None:
+    kept: list[Context] = []
+
+    class Keeping(Worker):
+        async def call_tool(self, params: CallToolRequestParams, context: Context, /) -> CallToolResult:
+            kept.append(context)
+            return await super().call_tool(params, context)
+
+    async with client(served(Keeping()), REVISION) as session:
+        task, _ = await created(session, "quick" if ended_by == "its handler" else "slow", meta='"progressToken":"p"')
+        if ended_by == "its client":
+            await session.ask("tasks/cancel", f'"taskId":"{task}"')
+        await kept[0].progress(2)
+
+        assert [] == await session.wire.rest()

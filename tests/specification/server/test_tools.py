@@ -58,6 +58,7 @@ async def everything(own: Any, arguments: dict[str, Any], context: Any) -> Any:
     return own.made("CallToolResult", FULL_RESULT)
 
 
+@spec("2026-07-28", "server/tools#capabilities", "76b46c1f")
 @spec("2024-11-05", "server/tools#listing-tools")
 @spec("2025-11-25", "server/tools#listing-tools")
 @spec("2026-07-28", "server/tools#listing-tools")
@@ -106,6 +107,7 @@ async def test_an_unknown_tool_is_a_protocol_error(native_revision: str, revisio
     assert {"code": -32602, "message": "Unknown tool: invalid_tool_name"} == error
 
 
+@spec("2026-07-28", "schema#calltoolresult", "ab6a8a55")
 @spec("2024-11-05", "server/tools#error-handling")
 @spec("2026-07-28", "server/tools#error-handling")
 @everywhere
@@ -190,7 +192,7 @@ async def test_structured_content_is_text_where_the_revision_has_none(revision: 
 
 
 @spec("2024-11-05", "server/tools#list-changed-notification")
-@spec("2025-11-25", "server/tools#list-changed-notification")
+@spec("2025-11-25", "server/tools#list-changed-notification", "5d45a3e4")
 @with_handshakes
 @from_every_home
 async def test_a_session_is_told_that_the_tools_have_changed(native_revision: str, revision: str) -> None:
@@ -214,6 +216,7 @@ async def test_a_server_that_has_not_declared_so_tells_of_no_changes(revision: s
         assert [] == await peer.wire.rest()
 
 
+@spec("2026-07-28", "server/tools#capabilities", "c523edbf")
 @spec("2026-07-28", "server/tools#listing-tools")
 @everywhere
 async def test_the_list_is_the_same_for_every_connection_and_after_any_request(revision: str) -> None:

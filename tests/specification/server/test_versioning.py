@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.harness.server_wire import connected
-from tests.specification.citation import HANDSHAKES, LABELS, from_every_home, spec, with_handshakes, without_handshakes
+from tests.specification.citation import (
+    HANDSHAKES,
+    LABELS,
+    from_every_home,
+    since,
+    spec,
+    with_handshakes,
+    without_handshakes,
+)
 from tests.specification.server.revision_client import Client, client
 from tests.specification.server.revision_server import server
 
@@ -19,7 +27,8 @@ def listing(meta: str, identity: int = 1) -> bytes:
     return f'{{"jsonrpc":"2.0","id":{identity},"method":"tools/list","params":{{"_meta":{{{meta}}}}}}}'.encode()
 
 
-@spec("2026-07-28", "basic/versioning#protocol-version-negotiation")
+@spec("2026-07-28", "schema#requestmetaobject", "77b2f686")
+@spec("2026-07-28", "basic/versioning#protocol-version-negotiation", "f691fb2d")
 @pytest.mark.parametrize("requested", ["1900-01-01", "2099-01-01", "", "2025-11-25"])
 async def test_a_request_in_a_version_that_is_not_served_is_told_which_ones_are(requested: str) -> None:
     async with connected(server(LABELS[-1])) as wire:
@@ -29,7 +38,7 @@ async def test_a_request_in_a_version_that_is_not_served_is_told_which_ones_are(
     assert {"supported": LABELS[::-1], "requested": requested} == said["error"]["data"]
 
 
-@spec("2026-07-28", "basic/versioning#protocol-version-negotiation")
+@spec("2026-07-28", "basic/versioning#protocol-version-negotiation", "f691fb2d")
 async def test_a_known_version_that_the_server_chose_not_to_serve_is_refused_as_well() -> None:
     async with connected(server(LABELS[-1], revisions=["2026-07-28"])) as wire:
         (said,) = await wire.say(listing(f'{VERSION}:"2025-11-25",{CAPABILITIES}:{{}}'))
@@ -48,7 +57,7 @@ async def test_an_unserved_version_is_refused_before_anything_else_is_looked_at(
     assert [-32022, -32022] == [each["error"]["code"] for each in said]
 
 
-@spec("2026-07-28", "basic/index#meta")
+@spec("2026-07-28", "basic/index#meta", "1adc2efc")
 @pytest.mark.parametrize(
     "meta",
     [
@@ -78,7 +87,7 @@ async def test_a_request_whose_metadata_is_missing_or_wrong_has_invalid_params(
     assert (1, -32602) == (said["id"], said["error"]["code"])
 
 
-@spec("2026-07-28", "basic/index#meta")
+@spec("2026-07-28", "basic/index#meta", "1adc2efc")
 async def test_a_request_without_params_lacks_its_metadata() -> None:
     async with connected(server(LABELS[-1], revisions=["2026-07-28"])) as wire:
         said = await wire.say(
@@ -99,7 +108,10 @@ async def test_a_client_need_not_say_its_name(revision: str) -> None:
     assert "complete" == said["result"]["resultType"]
 
 
-@spec("2026-07-28", "basic/index#meta")
+@spec("2026-07-28", "changelog#major-changes", "e18d1aa3")
+@spec("2026-07-28", "schema#resultmetaobject", "16c3a80b")
+@spec("2026-07-28", "server/discover#discoverresult", "8e43390e")
+@spec("2026-07-28", "basic/index#meta", "5e9e9d11")
 @without_handshakes
 @from_every_home
 async def test_every_result_names_the_server(native_revision: str, revision: str) -> None:
@@ -116,7 +128,9 @@ async def test_every_result_names_the_server(native_revision: str, revision: str
     assert [{"name": "demo", "version": "1"}] * 5 == named
 
 
-@spec("2026-07-28", "basic/index#statelessness")
+@spec("2026-07-28", "basic/index#meta", "ddedda52")
+@spec("2026-07-28", "schema#requestmetaobject", "58c00f7d")
+@spec("2026-07-28", "basic/index#statelessness", "1c40dfac")
 @without_handshakes
 async def test_what_one_request_declares_does_not_count_for_the_next(revision: str) -> None:
     async with client(server(LABELS[-1]), revision, '{"roots":{}}') as able:
@@ -129,7 +143,7 @@ async def test_what_one_request_declares_does_not_count_for_the_next(revision: s
     assert {"requiredCapabilities": {"roots": {}}} == refused["error"]["data"]
 
 
-@spec("2026-07-28", "basic/index#statelessness")
+@spec("2026-07-28", "basic/index#statelessness", "1c40dfac")
 @with_handshakes
 async def test_a_handshake_on_the_same_connection_says_nothing_about_stateless_requests(revision: str) -> None:
     async with client(server(LABELS[-1]), revision, '{"roots":{}}') as session:
@@ -212,3 +226,17 @@ async def test_each_connection_agrees_on_its_own_version() -> None:
         newest.initialized["protocolVersion"],
     )
     assert old == new
+
+
+@spec("2025-06-18", "basic/index#meta", "248bd872")
+@spec("2026-07-28", "schema#metaobject", "87f2ed77")
+@pytest.mark.parametrize("revision", since("2025-06-18"))
+@pytest.mark.parametrize("value", ["null", "7", '"x"', "[]", '{"a":{}}'])
+async def test_reserved_metadata_that_the_revision_does_not_define_may_have_any_value(
+    value: str, revision: str
+) -> None:
+    keys = ("io.modelcontextprotocol/future", "modelcontextprotocol.io/x", "tools.mcp.com/y")
+    async with client(server(LABELS[-1]), revision) as peer:
+        result = await peer.result("tools/list", meta=",".join(f'"{key}":{value}' for key in keys))
+
+    assert result["tools"]

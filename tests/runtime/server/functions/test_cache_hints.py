@@ -86,7 +86,7 @@ async def test_a_hint_is_set_by_method_and_private_and_stale_by_default(method: 
     assert DEFAULT == await hint(library(cast("CacheHints", {"resources/read": HOUR})), method)
 
 
-@pytest.mark.spec("2026-07-28", "server/utilities/caching#interaction-with-pagination")
+@pytest.mark.spec("2026-07-28", "server/utilities/caching#interaction-with-pagination", "2431cf09", "16063e79")
 async def test_all_pages_have_the_hint() -> None:
     server = Server("pages", page_size=1, cache_hints={"tools/list": HOUR})
     for name in ("one", "two"):

@@ -146,7 +146,7 @@ def test_a_generic_struct_is_a_form_or_refused() -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.spec("2025-06-18", "client/elicitation#requested-schema")
+@pytest.mark.spec("2025-06-18", "client/elicitation#request-schema")
 async def test_what_was_filled_in_is_of_the_type_and_a_schema_gives_a_dict() -> None:
     server = Server("asking", version="1")
     found: list[Any] = []

@@ -49,8 +49,11 @@ def test_pages_hold_everything_once_in_order_of_registration(keys: str, expected
     assert expected == walk(listing(keys))
 
 
-@pytest.mark.spec("2024-11-05", "server/utilities/pagination#implementation-guidelines")
-@pytest.mark.spec("2026-07-28", "server/utilities/pagination#implementation-guidelines")
+@pytest.mark.spec("2025-03-26", "server/utilities/pagination#implementation-guidelines", "77a38892")
+@pytest.mark.spec("2025-06-18", "server/utilities/pagination#implementation-guidelines", "77a38892")
+@pytest.mark.spec("2025-11-25", "server/utilities/pagination#implementation-guidelines", "77a38892")
+@pytest.mark.spec("2024-11-05", "server/utilities/pagination#implementation-guidelines", "77a38892")
+@pytest.mark.spec("2026-07-28", "server/utilities/pagination#implementation-guidelines", "77a38892")
 def test_a_cursor_outlives_what_comes_and_goes() -> None:
     letters = listing("abcdef")
     _, cursor = letters.page(UNSET)

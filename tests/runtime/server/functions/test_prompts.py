@@ -87,6 +87,11 @@ async def test_arguments_arrive_as_text_and_become_what_they_are_annotated_with(
     assert review is caller.catalogue
 
 
+@pytest.mark.spec("2024-11-05", "server/prompts#security", "3d51cfee")
+@pytest.mark.spec("2025-03-26", "server/prompts#security", "3d51cfee")
+@pytest.mark.spec("2025-06-18", "server/prompts#security", "3d51cfee")
+@pytest.mark.spec("2025-11-25", "server/prompts#security", "3d51cfee")
+@pytest.mark.spec("2026-07-28", "server/prompts#security", "3d51cfee")
 @pytest.mark.spec("2024-11-05", "server/prompts#error-handling")
 @pytest.mark.spec("2025-11-25", "server/prompts#error-handling")
 @pytest.mark.spec("2026-07-28", "server/prompts#error-handling")
@@ -260,6 +265,16 @@ async def test_an_argument_that_nothing_completes_has_no_values(review: Function
     assert expected == await caller.complete(REVIEW, "lines", "")
 
 
+@pytest.mark.spec("2024-11-05", "server/utilities/completion#implementation-considerations", "2a53906d")
+@pytest.mark.spec("2025-03-26", "server/utilities/completion#implementation-considerations", "2a53906d")
+@pytest.mark.spec("2025-06-18", "server/utilities/completion#implementation-considerations", "2a53906d")
+@pytest.mark.spec("2025-11-25", "server/utilities/completion#implementation-considerations", "2a53906d")
+@pytest.mark.spec("2026-07-28", "server/utilities/completion#implementation-considerations", "2a53906d")
+@pytest.mark.spec("2024-11-05", "server/utilities/completion#security", "02d66b5c")
+@pytest.mark.spec("2025-03-26", "server/utilities/completion#security", "02d66b5c")
+@pytest.mark.spec("2025-06-18", "server/utilities/completion#security", "02d66b5c")
+@pytest.mark.spec("2025-11-25", "server/utilities/completion#security", "02d66b5c")
+@pytest.mark.spec("2026-07-28", "server/utilities/completion#security", "02d66b5c")
 @pytest.mark.spec("2025-11-25", "server/utilities/completion#error-handling")
 @pytest.mark.spec("2026-07-28", "server/utilities/completion#error-handling")
 @pytest.mark.parametrize(

@@ -334,8 +334,8 @@ def test_what_is_no_plain_function_is_refused() -> None:
     assert "has no readable signature" in refusal(iter)
 
 
-@pytest.mark.spec("2025-11-25", "server/tools#tool-names")
-@pytest.mark.spec("2026-07-28", "server/tools#tool-names")
+@pytest.mark.spec("2025-11-25", "server/tools#tool-names", "b812d6b2", "d36f5ecc", "e0d1a21a")
+@pytest.mark.spec("2026-07-28", "server/tools#tool-names", "b812d6b2", "d36f5ecc", "e0d1a21a")
 @pytest.mark.parametrize("name", ["", "a b", "a,b", "é", "a/b", "a" * 129, "a\n", "<lambda>"])
 def test_a_name_that_no_tool_may_have_is_refused(name: str) -> None:
     def it() -> None: ...
@@ -343,7 +343,7 @@ def test_a_name_that_no_tool_may_have_is_refused(name: str) -> None:
     assert "set another with `name=`" in refusal(it, name=name)
 
 
-@pytest.mark.spec("2025-11-25", "server/tools#tool-names")
+@pytest.mark.spec("2025-11-25", "server/tools#tool-names", "d36f5ecc")
 @pytest.mark.parametrize("name", ["a", "getUser", "DATA_EXPORT_v2", "admin.tools.list", "a-b", "a" * 128])
 def test_names_of_the_specification_are_accepted(name: str) -> None:
     def it() -> None: ...
@@ -373,7 +373,7 @@ def test_a_parameter_may_ask_for_a_header() -> None:
     assert "Region" == schema(query)["properties"]["where"]["x-mcp-header"]
 
 
-@pytest.mark.spec("2026-07-28", "server/tools#x-mcp-header")
+@pytest.mark.spec("2026-07-28", "server/tools#x-mcp-header", "6cc4c45e", "53f114c9")
 @pytest.mark.parametrize("header", ["", "a b", "a\r\nb", "é", "a:b", 1])
 def test_a_header_has_a_name_that_http_allows(header: object) -> None:
     def query(where: region(header)) -> None: ...  # type: ignore[valid-type]
@@ -381,7 +381,7 @@ def test_a_header_has_a_name_that_http_allows(header: object) -> None:
     assert "which is not a header name" in refusal(query)
 
 
-@pytest.mark.spec("2026-07-28", "server/tools#x-mcp-header")
+@pytest.mark.spec("2026-07-28", "server/tools#x-mcp-header", "187435c6", "8fb9e64b", "3d7b46a9")
 def test_headers_are_unique_primitive_and_at_the_top() -> None:
     asked = Meta(extra_json_schema={"x-mcp-header": "Region"})
 

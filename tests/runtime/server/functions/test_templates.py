@@ -186,7 +186,7 @@ def below(paths: ModuleType, path: str) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.spec("2026-07-28", "server/resources#security-considerations")
+@pytest.mark.spec("2026-07-28", "server/resources#security-considerations", "bf2df650")
 @settings(max_examples=1000)
 @given(attack=nasty, template=st.sampled_from([SEGMENT, PATH, LIST, QUERY]))
 def test_whatever_is_read_stays_below_the_folder_that_it_is_joined_to(attack: str, template: str) -> None:

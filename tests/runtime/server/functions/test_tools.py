@@ -321,10 +321,10 @@ def returning(annotation: Any, value: Any) -> Callable[[], Any]:
     return it
 
 
-@pytest.mark.spec("2025-06-18", "server/tools#structured-content")
-@pytest.mark.spec("2025-11-25", "server/tools#structured-content")
+@pytest.mark.spec("2025-06-18", "server/tools#structured-content", "caedb576")
+@pytest.mark.spec("2025-11-25", "server/tools#structured-content", "caedb576")
 @pytest.mark.spec("2025-11-25", "server/tools#output-schema")
-@pytest.mark.spec("2026-07-28", "server/tools#structured-content")
+@pytest.mark.spec("2026-07-28", "server/tools#structured-content", "caedb576")
 @pytest.mark.parametrize(
     ("annotation", "value", "structured"),
     [
@@ -790,6 +790,8 @@ async def test_a_decorator_returns_the_function_unchanged(catalogue: FunctionHan
     assert it is catalogue.tool()(it)
 
 
+@pytest.mark.spec("2025-11-25", "server/tools#tool-names", "a6bb7a50")
+@pytest.mark.spec("2026-07-28", "server/tools#tool-names", "a6bb7a50")
 async def test_a_second_tool_of_a_name_is_refused_and_both_are_named(catalogue: FunctionHandlers) -> None:
     async def first() -> None: ...
     async def second() -> None: ...

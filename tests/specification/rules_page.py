@@ -1,0 +1,83 @@
+"""``docs/rules.md``: how many rules of each revision are tested, and why the others are not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from tests.specification.citation import LABELS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from tests.specification.rules import Rule, Verdict
+
+__all__ = ["text"]
+
+HEAD: Final = """\
+# Rules of the specification
+
+Written by `python -m tests.specification page`; do not edit.
+
+The five texts say MUST and SHOULD. `tests/rules.jsonl` has a line for each of these sentences, but for those about
+authorization. It says where the sentence is, and what we make of it. It does not repeat the sentence. Tests name the
+rules that they check by digest ([tests/README.md](../tests/README.md#cite-a-rule)). For each rule that counts as tested
+here, a test runs in each revision that has the rule; `tests/specification/test_rules.py` fails otherwise.
+
+A rule that stays the same in several revisions counts in each of them.
+"""
+
+MEANINGS: Final[dict[Verdict, str]] = {
+    "tested": "a test in each of its revisions names it",
+    "missing": "not done, or not in all cases",
+    "contradicted": "the code does something else",
+    "not applicable": "not for a library to keep, but for the host, the author of a server, or an intermediary",
+    "done": "done, judged by reading",
+    "not done": "not done, or not in all cases",
+}
+LEVELS: Final[dict[str, tuple[Verdict, ...]]] = {
+    "MUST": ("tested", "missing", "contradicted", "not applicable"),
+    "SHOULD": ("tested", "done", "not done", "not applicable"),
+}
+LISTED: Final[dict[Verdict, str]] = {
+    "contradicted": "Contradicted",
+    "missing": "Missing",
+    "not done": "SHOULD, not done",
+    "not applicable": "Not applicable",
+}
+
+_SITE: Final = "https://modelcontextprotocol.io/specification"
+
+
+def text(rules: Sequence[Rule]) -> str:
+    """Return the page."""
+    return "".join(f"{line}\n" for line in _lines(rules))
+
+
+def _lines(rules: Sequence[Rule]) -> Iterator[str]:
+    yield HEAD
+    yield from (f"* **{verdict}**: {meaning}." for verdict, meaning in MEANINGS.items())
+    for level, verdicts in LEVELS.items():
+        yield from ("", f"## {level}", "")
+        yield f"| revision | {' | '.join(verdicts)} | all |"
+        yield "|---" * (len(verdicts) + 2) + "|"
+        counts = Counter(
+            (revision, each.verdict) for each in rules if each.level == level for revision in each.revisions
+        )
+        for revision in LABELS:
+            numbers = [counts[revision, each] for each in verdicts]
+            yield f"| {revision} | {' | '.join(map(str, [*numbers, sum(numbers)]))} |"
+    for verdict, title in LISTED.items():
+        found = [each for each in rules if each.verdict == verdict]
+        yield from ("", f"## {title}", "")
+        yield from _table(found) if found else ["None."]
+
+
+def _table(rules: Iterable[Rule]) -> Iterator[str]:
+    yield "| rule | where | revisions | for | reason |"
+    yield "|---|---|---|---|---|"
+    for each in rules:
+        revisions = ", ".join(each.revisions)
+        address = f"{each.revisions[-1]}/{each.section}".replace("/index", "")
+        where = f"[{each.section}]({_SITE}/{address})"
+        yield f"| `{each.digest}` | {where} | {revisions} | {each.actor} | {each.reason} |"
