@@ -10,8 +10,8 @@ It needs no test framework. The guide's chapter "Testing" explains it.
 
 from __future__ import annotations
 
-from mcpgen.runtime.api.testing.answers import Answers
+from mcpgen.runtime.api.testing.answers import Answer, Answers
 from mcpgen.runtime.api.testing.recorder import Recorder
 from mcpgen.runtime.api.testing.revision_client import REVISIONS, RecordedConnection, connect_as
 
-__all__ = ["REVISIONS", "Answers", "RecordedConnection", "Recorder", "connect_as"]
+__all__ = ["REVISIONS", "Answer", "Answers", "RecordedConnection", "Recorder", "connect_as"]

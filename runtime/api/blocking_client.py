@@ -144,6 +144,15 @@ class BlockingClient(Generic[C]):
     def __repr__(self) -> str:
         return f"<{type(self).__name__}{repr(self._client).removeprefix(f'<{type(self._client).__name__}')}"
 
+    if not TYPE_CHECKING:  # type checkers must report these as errors
+
+        async def __aenter__(self) -> object:
+            self.close()
+            raise UsageError("connect_sync() needs `with`; in a coroutine, write `async with connect(…) as client`")
+
+        async def __aexit__(self, *_: object) -> None:
+            """Exist, because Python looks for it before `__aenter__` is called."""
+
     def __enter__(self) -> Self:
         """Return the client, which is connected already. It is closed at the end of the block."""
         return self

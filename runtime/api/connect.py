@@ -84,6 +84,12 @@ class Connection(Generic[C_co]):
                 f"connect() returns a connection, which has no `{name}`; open it to get the client: {_HOW_TO_OPEN}"
             )
 
+        def __enter__(self) -> object:
+            raise UsageError("connect() needs `async with`; without `async`, write `with connect_sync(…) as client`")
+
+        def __exit__(self, *_: object) -> None:
+            """Exist, because Python looks for it before `__enter__` is called."""
+
     def __await__(self) -> Generator[Any, Any, C_co]:
         """Connect.
 

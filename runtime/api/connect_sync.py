@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 from mcpgen.runtime.api.blocking_client import EventLoopThread
 from mcpgen.runtime.api.connect import connect
 from mcpgen.runtime.api.sync_client import SyncClient
+from mcpgen.runtime.errors import UsageError
 
 if TYPE_CHECKING:
     from mcpgen.runtime.api.connect import Connection, Target
@@ -45,6 +46,8 @@ def connect_sync(target: Target | Mapping[str, object], **options: Unpack[Option
         UsageError: An argument is wrong, or two arguments contradict each other.
         McpgenError: The connection failed. Nothing is left behind.
     """
+    if "native_revision" in options:
+        raise UsageError("connect_sync() has no option `native_revision`; leave it out, or use connect()")
     # Reports wrong arguments before a thread is started.
     connection: Connection[Any] = connect(target, **options)
     blocking = _blocking_class(target)

@@ -165,8 +165,8 @@ class ResponseLimitingMiddleware:
     """
 
     def __init__(self, max_bytes: int = MAX_RESULT_BYTES, *, tools: Collection[str] | None = None) -> None:
-        if max_bytes < 1:
-            raise UsageError(f"`max_bytes` is {max_bytes}; it must be 1 or more")
+        if not isinstance(cast("object", max_bytes), int) or max_bytes < 1:
+            raise UsageError(f"`max_bytes` is {max_bytes!r}; it must be a number of bytes, 1 or more")
         self._max_bytes = max_bytes
         self._tools = tools
 
@@ -209,6 +209,8 @@ class ErrorHandlingMiddleware:
     """
 
     def __init__(self, errors: Mapping[type[Exception], Failure]) -> None:
+        if not isinstance(cast("object", errors), Mapping):
+            raise UsageError(f"`errors` must be a dict, such as {{KeyError: 'There is no such key.'}}, not {errors!r}")
         for kind, failure in cast("Mapping[object, object]", errors).items():
             if not (isinstance(kind, type) and issubclass(kind, Exception)):
                 raise UsageError(f"`errors` has {kind!r}, which is not a type of exception")

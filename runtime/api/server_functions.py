@@ -166,10 +166,14 @@ class ServerFunctions(Registrations):
         return self._add_middleware(function)
 
     def _add_middleware(self, function: Any, method: str | None = None) -> Any:
-        if not callable(cast("object", function)):
-            raise UsageError(f"`function` of middleware() must be a function, not {function!r}")
         if self._is_view:
             raise UsageError(_of_view("middleware"))
+        if not callable(cast("object", function)):
+            hint = "; pass a constant of the module `methods`, such as methods.CALL_TOOL" * isinstance(function, str)
+            raise UsageError(f"`function` of middleware() must be a function, not {function!r}{hint}")
+        if isinstance(function, type):
+            raise UsageError(f"`function` of middleware() is the class {function.__name__}; pass an instance of it")
+        _check_middleware(function)
         self._middleware.append(RegisteredMiddleware(function, method))
         self._registry.refresh_handlers()
         return function
@@ -195,3 +199,22 @@ class ServerFunctions(Registrations):
 
 def _of_view(what: str) -> str:
     return f"a view, which `only` returned, cannot register {what}; register at the server itself"
+
+
+def _check_middleware(function: Callable[..., object]) -> None:
+    """Refuse a middleware that cannot be called with params, context and the next call.
+
+    Raises:
+        UsageError: It is one.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # a callable without one, such as one that is written in C
+        return
+    try:
+        signature.bind(None, None, None)
+    except TypeError:
+        name = getattr(function, "__name__", type(function).__name__)
+        raise UsageError(
+            f"{name}{signature} cannot be a middleware; it must take (params, context, call_next)"
+        ) from None

@@ -52,6 +52,10 @@ def run(server: Server[Any], http: str | None, options: Mapping[str, Any]) -> No
         UsageError: The address or an option is not valid, or something that HTTP needs is not installed.
     """
     _check_options("run", http, options)
+    from mcpgen.runtime.transports.event_loops import running_loop  # noqa: PLC0415 (imports asyncio)
+
+    if running_loop() is not None:
+        raise UsageError("run() cannot be called where an event loop runs; write `await server.run_async(…)`")
     if http is not None:
         _import_uvicorn_server().serve_http(server, http, options)
         return

@@ -375,7 +375,8 @@ def _named(module: ModuleType, origin: str, name: str) -> ServerInterface:
         try:
             found = getattr(found, part)
         except AttributeError:
-            raise Unservable(f"There is no {name} in {origin}.") from None
+            servers = ", ".join(f"{origin}:{key}" for key, value in vars(module).items() if _is_server(value))
+            raise Unservable(f"There is no {name} in {origin}.{servers and f' Its servers: {servers}'}") from None
     if not _is_server(found):
         kind = "a class" if isinstance(found, type) else f"of type {type(found).__name__}"
         raise Unservable(f"{name} in {origin} is not a Server; it is {kind}.{_uvicorn_hint(found, origin, name)}")

@@ -18,8 +18,9 @@ from mcpgen.runtime.adapt.extensions import register_extension
 from mcpgen.runtime.adapt.registration import register_installed
 from mcpgen.runtime.api.server_runner import stdin_is_terminal
 from mcpgen.runtime.cli.client.terminal import encode_text, on_signal, wants_colours
+from mcpgen.runtime.cli.hosts.config_option import CONFIG, TraceCommand, chosen_entry
 from mcpgen.runtime.cli.target import check_one_url, parse_url
-from mcpgen.runtime.cli.terminal_text import error_text, sentence
+from mcpgen.runtime.cli.terminal_text import error_text, escaped_line, sentence
 from mcpgen.runtime.cli.trace.annotation_text import Style, as_json, as_text
 from mcpgen.runtime.cli.trace.http_relay import HttpRelay
 from mcpgen.runtime.cli.trace.output_buffer import OutputBuffer
@@ -28,11 +29,13 @@ from mcpgen.runtime.errors import UsageError, printable
 from mcpgen.runtime.limits import ClientLimits
 from mcpgen.runtime.protocol.trace.tracer import Tracer
 from mcpgen.runtime.transports.command_line import is_url
+from mcpgen.runtime.transports.process_transport import Process
 from mcpgen.runtime.transports.spawner import open_group
 from mcpgen.runtime.transports.standard_streams import StandardStreams
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from mcpgen.runtime.cli.trace.stdio_relay import TraceSink
     from mcpgen.runtime.protocol.trace.annotations import Annotation
@@ -58,7 +61,7 @@ Format: TypeAlias = Literal["summary", "body", "json"]
 """The output format."""
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
+@click.command(cls=TraceCommand, context_settings={"allow_interspersed_args": False})
 @click.option("--json", "as_json_lines", is_flag=True, help="Write one line of JSON for each message.")
 @click.option("--body", is_flag=True, help="Show whole messages instead of summaries.")
 @click.option(
@@ -78,10 +81,14 @@ Format: TypeAlias = Literal["summary", "body", "json"]
     metavar="PACKAGE",
     help="Check messages of an extension, with the package that `mcpgen build --extension` wrote. Repeatable.",
 )
+@CONFIG[0]
+@CONFIG[1]
 @click.argument("target", nargs=-1, required=True, metavar="-- COMMAND...|URL")
 def trace(  # noqa: PLR0913 (one parameter for each option)
     *,
     target: tuple[str, ...],
+    config: Path | None,
+    server: str | None,
     as_json_lines: bool,
     body: bool,
     output: str | None,
@@ -93,7 +100,8 @@ def trace(  # noqa: PLR0913 (one parameter for each option)
     """Relay the messages between a host and a server, and show each one.
 
     A host is a program that uses MCP servers, such as an editor. In its configuration, put "mcpgen trace --" before the
-    command of the server, or before the URL of a server over HTTP. All messages pass unchanged.
+    command of the server, or before the URL of a server over HTTP. All messages pass unchanged. With --config, the
+    server is one of a configuration, and there is no command or URL.
 
     Each message is shown on standard error: its time, direction, kind (such as request or response), method, id,
     revision, the name of its type (such as CallToolResult), a summary, and its violations. The server's own standard
@@ -112,7 +120,12 @@ def trace(  # noqa: PLR0913 (one parameter for each option)
     register_installed()
     for each in extensions:
         _register(each)
-    make_relay = _relay_factory(target, headers, bearer_env)
+    if config is not None:
+        make_relay = _relay_of_config(config, server, {"headers": headers, "bearer_env": bearer_env})
+    elif server is not None:
+        raise click.UsageError("`--server` needs `--config`, which names the file.")
+    else:
+        make_relay = _relay_factory(target, headers, bearer_env)
     output_format: Format = "json" if as_json_lines else "body" if body else "summary"
     if stdin_is_terminal() and sys.stderr.isatty():
         click.echo(_TERMINAL_HINT, err=True)
@@ -139,8 +152,27 @@ def _relay_factory(target: Sequence[str], headers: Sequence[str], bearer_variabl
     check_one_url(target)
     if headers or bearer_variable is not None:
         raise click.UsageError("`--header` and `--bearer-env` need a URL; the target is a command.")
-    command = _words(target)
-    return lambda streams, writer: StdioRelay(command, streams, writer, ClientLimits())
+    # The host has set the whole environment for the server.
+    process = Process(_words(target), inherit_environment=True)
+    return lambda streams, writer: StdioRelay(process, streams, writer, ClientLimits())
+
+
+def _relay_of_config(config: Path, name: str | None, options: Mapping[str, object]) -> _RelayFactory:
+    """Return what makes the relay to a server of a configuration. It is started as by the other commands."""
+    entry = chosen_entry(config, name, options)
+    words = entry.settings.get("args", ())
+    if "trace" in words and any(each.startswith("--config") for each in words):
+        raise click.UsageError(  # it would start itself without end
+            f"The server {escaped_line(entry.name)!r} is itself `mcpgen trace --config`; name an entry that has the "
+            "command of the server."
+        )
+    try:
+        transport = entry.transport()
+    except UsageError as error:
+        raise click.UsageError(sentence(error)) from None
+    if isinstance(transport, Process):
+        return lambda streams, writer: StdioRelay(transport, streams, writer, ClientLimits())
+    return lambda streams, writer: HttpRelay(transport, streams, writer, ClientLimits())
 
 
 def _register(package: str) -> None:

@@ -54,7 +54,10 @@ def check_call_options(options: CallOptions) -> tuple[OnProgress | None, float |
         if each not in CallOptions.__annotations__:
             meant = difflib.get_close_matches(each, CallOptions.__annotations__, 1, 0.5)
             hint = (
-                f"did you mean `{meant[0]}`?" if meant else f"the options are {', '.join(CallOptions.__annotations__)}"
+                f"did you mean `{meant[0]}`?"
+                if meant
+                else f"the options are {', '.join(CallOptions.__annotations__)}; arguments of a tool or prompt go into "
+                f"one dict, such as {{{each!r}: …}}"
             )
             raise UsageError(f"a request has no option `{each}`; {hint}")
     given: dict[str, object] = {**options}

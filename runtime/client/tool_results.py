@@ -188,9 +188,12 @@ def _make_target(returns: Any) -> _Target:
         msgspec.json.Decoder(kind, dec_hook=any_object)
         (schema,), definitions = msgspec.json.schema_components([kind], schema_hook=any_schema)
     except (TypeError, RecursionError) as error:
+        reason = str(error).partition("\n")[0]
+        if "custom types" in reason:
+            reason = "msgspec does not know this class"
         raise UsageError(
-            f"`returns` is {returns!r}, which cannot be read from JSON ({str(error).partition(chr(10))[0]}); use a "
-            "Struct, a dataclass, a TypedDict, a pydantic model, or a built-in type"
+            f"`returns` is {returns!r}, which cannot be read from JSON ({reason}); use a Struct, a dataclass, a "
+            "TypedDict, a pydantic model, or a built-in type"
         ) from error
     if "$ref" in schema:
         schema = {**definitions, **schema.get("$defs", {})}[schema["$ref"].rpartition("/")[2]]

@@ -200,7 +200,8 @@ class Context(BaseContext, ChangeNotifier, Generic[StateT_co]):
 
         Args:
             message: The text above the form.
-            requested: The fields of the form: a Struct, dataclass or TypedDict of plain fields, or its JSON Schema.
+            requested: The fields of the form: a Struct, dataclass or TypedDict of plain fields, or its JSON Schema. A
+                plain type such as bool makes a form with the one field ``value``.
 
         Raises:
             UnsupportedByPeer: The client does not support forms.

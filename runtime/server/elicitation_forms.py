@@ -127,7 +127,8 @@ def form_schema(requested: type[Any] | Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         requested: A Struct, dataclass or TypedDict whose fields are text, numbers, booleans, a choice (Literal or Enum
-            of text) or a list of one; or the schema itself.
+            of text) or a list of one; the type of one such field alone, as a form with the field ``value``; or the
+            schema itself.
 
     Raises:
         UsageError: A form cannot have one of the fields.
@@ -146,10 +147,25 @@ def form_schema(requested: type[Any] | Mapping[str, Any]) -> dict[str, Any]:
     return schema
 
 
+class _OneField(Struct, Generic[T]):
+    """The form of a type that has no fields, such as bool. The name of the field is that of FastMCP."""
+
+    value: T
+
+
+def _one_field(requested: Any) -> Any:
+    """Return the form of one field for a type that has no fields; None for a type that has them."""
+    return None if schema_of(requested, "a form").get("type") == "object" else _OneField[requested]
+
+
 def _schema(requested: type[Any]) -> dict[str, Any]:
+    requested = _one_field(requested) or requested
     whole = schema_of(requested, "a form")
-    if whole.get("type") != "object" or "properties" not in whole:
-        raise UsageError(f"`requested` must be a type with fields, such as a dataclass, not {requested!r}")
+    if "properties" not in whole:
+        raise UsageError(
+            f"`requested` must be a type with fields, such as a dataclass, or the type of one field, such as bool, "
+            f"not {requested!r}"
+        )
     definitions = whole.get("$defs", {})
     types = _types(requested)
     properties = {name: _field(each, types.get(name), definitions) for name, each in whole["properties"].items()}
@@ -213,7 +229,10 @@ def form_value(result: Any, requested: type[T] | Mapping[str, Any], peer: Peer) 
         raise _invalid(peer, "/content" + mismatch[0], mismatch[1])
     if isinstance(requested, Mapping):
         return Elicited("accept", content)
+    one_field = _one_field(requested)
     try:
+        if one_field is not None:
+            return Elicited("accept", msgspec.convert(content, one_field).value)
         return Elicited("accept", msgspec.convert(content, requested))
     except msgspec.ValidationError as error:
         raise _invalid(peer, "/content", str(error)) from None

@@ -64,4 +64,8 @@ async def _call_all(handler: Call, inner_first: Sequence[Around], params: Any, c
 
 
 async def _call_middleware(middleware: Around, call: Call, params: Any, context: Any) -> Any:
-    return await middleware(params, context, call)
+    result = await middleware(params, context, call)
+    if result is None:  # it often only waits for the next call
+        name = getattr(middleware, "__name__", type(middleware).__name__)
+        raise TypeError(f"the middleware {name} returned None; return the result of `await call_next(params, context)`")
+    return result

@@ -116,6 +116,15 @@ class Process:
         """The command, quoted as for a shell, without passwords in URLs."""
         return hide_userinfo(join_command(self._command))
 
+    def spawn(self) -> ChildProcess:
+        """Start the process. The caller ends it, and moves its bytes.
+
+        Raises:
+            UsageError: It cannot be started.
+        """
+        environment = child_environment(self._environment, inherits_all=self._inherits_all)
+        return ChildProcess(self._command, environment, self._directory)
+
     @asynccontextmanager
     async def open(self, limits: ClientLimits, /) -> AsyncGenerator[Channel]:
         """Start the process, and end it at the end of the block, within a few seconds, even if cancelled.
@@ -123,9 +132,8 @@ class Process:
         Raises:
             UsageError: It cannot be started.
         """
-        environment = child_environment(self._environment, inherits_all=self._inherits_all)
         # Nothing can be cancelled between the start of the process and that of the task that ends it.
-        child = ChildProcess(self._command, environment, self._directory)
+        child = self.spawn()
         channel = _ProcessChannel(child, self.description, limits, self._on_stderr)
         try:
             async with open_group() as group:

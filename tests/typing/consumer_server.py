@@ -20,6 +20,7 @@ class Person(msgspec.Struct):
 @server.tool
 async def greet(name: str, ctx: Context) -> str:
     assert_type(await ctx.elicit("Who?", Person), Elicited[Person])
+    assert_type(await ctx.elicit("Sure?", bool), Elicited[bool])
     assert_type(await ctx.elicit("Who?", {"type": "object"}), Elicited[dict[str, Any]])
     assert_type(await ctx.sample("Hello", max_tokens=10), CreateMessageResult)
     assert_type(await ctx.roots(), list[Root])

@@ -22,6 +22,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
 from msgspec import Struct
@@ -35,12 +36,15 @@ from mcpgen.runtime.transports.process_transport import Process
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mcpgen.runtime.transports.child_process import ChildProcess
     from mcpgen.runtime.transports.interfaces import Transport
 
 __all__ = ["SECTIONS", "ServerEntry", "decode_config", "parse_config", "read_config"]
 
 SECTIONS: Final = ("mcpServers", "servers")
 """The keys under which hosts have their servers."""
+
+_EXAMPLE: Final = '{"mcpServers": {"name": {"command": "python", "args": ["server.py"]}}}'
 
 _COMMAND: Final = ("command", "args", "env", "cwd")
 _URL: Final = ("url", "headers")
@@ -106,6 +110,20 @@ class _NamedProcess(Process):
             on_stderr=on_stderr,
         )
         self._name = name
+        self._command_word: str = settings["command"]
+
+    def spawn(self) -> ChildProcess:
+        """Start the process. What is wrong is said in the words of the configuration.
+
+        Raises:
+            UsageError: It cannot be started.
+        """
+        word = self._command_word
+        if self._directory is not None and not Path(self._directory).is_dir():
+            raise UsageError(f"{word!r} cannot be started: `cwd` is not a folder; correct it in the configuration")
+        if " " in word and which(word) is None:
+            raise UsageError(f"{word!r} cannot be started: there is no such program; put its arguments into `args`")
+        return super().spawn()
 
     @property
     def description(self) -> str:
@@ -133,7 +151,10 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
         config = parse_jsonc(decode_config(data, shown)).value
     except JsoncError as error:
         raise UsageError(f"{shown} is not valid JSON: {error}") from None
-    _section(config)
+    try:
+        _section(config)
+    except UsageError as error:
+        raise UsageError(f"{shown}: {error}") from None
     folder = file.absolute().parent
     project = folder.parent if folder.name in _PROJECT_FOLDERS else folder
     return cast("dict[str, Any]", _with_folder(config, str(project)))
@@ -171,7 +192,7 @@ def parse_config(config: object) -> list[ServerEntry]:
     """
     servers = _section(config)
     if not servers:
-        raise UsageError("the configuration names no server")
+        raise UsageError(f"the configuration names no server; add one, as in {_EXAMPLE}")
     return [_entry(str(name), settings) for name, settings in servers.items()]
 
 
@@ -181,17 +202,16 @@ def _section(config: object) -> Mapping[str, Any]:
     Raises:
         UsageError: There are none. The message shows keys, but no values.
     """
-    example = '{"mcpServers": {"name": {"command": "python", "args": ["server.py"]}}}'
     if not isinstance(config, Mapping):
-        raise UsageError(f"the configuration is not an object, such as {example}")
+        raise UsageError(f"the configuration is not an object, such as {_EXAMPLE}")
     found = [each for each in SECTIONS if each in config]
     if not found:
-        raise UsageError(f"the configuration has no `mcpServers` (in VS Code, `servers`); an example is {example}")
+        raise UsageError(f"the configuration has no `mcpServers` (in VS Code, `servers`); an example is {_EXAMPLE}")
     if len(found) > 1:
         raise UsageError("the configuration has both `mcpServers` and `servers`; remove one of them")
     section = cast("Mapping[str, Any]", config)[found[0]]
     if not isinstance(section, Mapping):
-        raise UsageError(f"`{found[0]}` of the configuration is not an object, such as in {example}")
+        raise UsageError(f"`{found[0]}` of the configuration is not an object, such as in {_EXAMPLE}")
     return cast("Mapping[str, Any]", section)
 
 

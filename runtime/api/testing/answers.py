@@ -47,9 +47,13 @@ class Answers:
     def __init__(self, *answers: Answer) -> None:
         for each in answers:
             if not _is_answer(each):
-                raise UsageError(f"an answer must be a form's content, a text, a result or an exception, not {each!r}")
+                raise UsageError(
+                    "an answer must be the content of a form, such as {'size': 42}, a text, such as 'decline', an "
+                    f"ElicitResult, a CreateMessageResult or an exception, not {each!r}"
+                )
         self.questions: list[Any] = []  # of which a test knows the type
         self._answers = answers
+        self._wrong = ""  # why an answer did not fit its request
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self.questions)} of {len(self._answers)} used>"
@@ -69,20 +73,31 @@ class Answers:
         answer = self._answers[position]
         if isinstance(answer, Exception):
             raise answer
-        if isinstance(params, models.CreateMessageRequestParams):
-            return _sampled(answer)
-        return _elicited(answer, is_form=isinstance(params, models.ElicitRequestFormParams))
+        try:
+            if isinstance(params, models.CreateMessageRequestParams):
+                return _sampled(answer)
+            return _elicited(answer, is_form=isinstance(params, models.ElicitRequestFormParams))
+        except UsageError as error:  # a server of a handshake revision gets it as an error, and may go on
+            self._wrong = f"answer {position + 1} of the script: {error}"
+            raise
 
     def problem(self) -> str | None:
-        """Return what is wrong with the number of requests so far; None if there was one for each answer."""
+        """Return what is wrong with the script so far; None if each answer was used, and fitted its request."""
+        if self._wrong:
+            return self._wrong
         asked, scripted = len(self.questions), len(self._answers)
+        counts = f"the server asked {_times(asked, 'time')}, but the script has {_times(scripted, 'answer')}"
         if asked > scripted:
             shown = ", ".join(_shown(each) for each in self.questions[scripted:])
-            return f"the server asked {asked} times, but the script has {scripted} answers; without an answer: {shown}"
+            return f"{counts}; without an answer: {shown}"
         if asked < scripted:
             rest = ", ".join(map(repr, self._answers[asked:]))
-            return f"the server asked {asked} times, but the script has {scripted} answers; unused: {rest}"
+            return f"{counts}; unused: {rest}"
         return None
+
+
+def _times(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _is_answer(value: object) -> bool:

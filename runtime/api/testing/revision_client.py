@@ -75,6 +75,14 @@ class RecordedConnection:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._revision} to {self.recorder.description!r}>"
 
+    if not TYPE_CHECKING:  # type checkers must report other attributes as errors
+
+        def __getattr__(self, name: str) -> object:
+            raise AttributeError(
+                f"connect_as() returns a connection, which has no `{name}`; open it to get the client: "
+                "`with connect_as(…) as client`, or `async with`"
+            )
+
     async def __aenter__(self) -> Client:
         """Connect."""
         self._async = await connect(self.recorder, **self._options)

@@ -1,8 +1,9 @@
-"""``--config FILE [--server NAME]`` of the client commands: a server of a host's configuration in place of TARGET.
+"""``--config FILE [--server NAME]`` of the client commands and `trace`: a server of a host in place of TARGET.
 
 Theory of operation. TARGET is the first argument of these commands. With ``--config``, the command has no such
 argument, so the first word on the command line is that of the next one. `ServerCommand` therefore looks for the option
-before click reads the arguments.
+before click reads the arguments. `TraceCommand` looks for it only before the command of the server, whose words may be
+options, too.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.api.hosts.config import ServerEntry
 
-__all__ = ["CONFIG", "ConfigOptions", "ServerCommand", "server_target"]
+__all__ = ["CONFIG", "ConfigOptions", "ServerCommand", "TraceCommand", "chosen_entry", "server_target"]
 
 CONFIG: Final = (
     click.option(
         "--config",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="Use a server of this configuration of a host, such as ~/.cursor/mcp.json, in place of TARGET.",
+        help="Use a server of this configuration of a host, such as ~/.cursor/mcp.json, in place of the target.",
     ),
     click.option("--server", metavar="NAME", help="The name of the server in the configuration."),
 )
@@ -59,13 +60,18 @@ class ServerCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the command line."""
-        options = args[: args.index("--")] if "--" in args else args
-        ctx.meta[_KEY] = any(each == "--config" or each.startswith("--config=") for each in options)
+        ctx.meta[_KEY] = self._has_config(ctx, args)
         if ctx.meta[_KEY] and not ctx.resilient_parsing:
             self._refuse_target(ctx, args)
         rest = super().parse_args(ctx, args)
         ctx.params.setdefault("target", "")
         return rest
+
+    def _has_config(self, ctx: click.Context, args: list[str]) -> bool:
+        """Whether the option is there."""
+        del ctx  # for `TraceCommand`
+        options = args[: args.index("--")] if "--" in args else args
+        return any(each == "--config" or each.startswith("--config=") for each in options)
 
     def _refuse_target(self, ctx: click.Context, args: list[str]) -> None:
         """Refuse a word that is TARGET: without this, it would be reported as a wrong argument of another kind.
@@ -141,6 +147,26 @@ class ServerCommand(click.Command):
         return 0
 
 
+class TraceCommand(ServerCommand):
+    """A command whose argument TARGET is the command of a server, the rest of the command line."""
+
+    def _has_config(self, ctx: click.Context, args: list[str]) -> bool:
+        try:
+            given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
+        except click.UsageError:  # reported when click reads the command line
+            return False
+        return isinstance(given.get("config"), str)
+
+    def _refuse_target(self, ctx: click.Context, args: list[str]) -> None:
+        """Refuse a command or a URL. The message does not show it, since it may have secrets.
+
+        Raises:
+            click.UsageError: There is one.
+        """
+        if self.make_parser(ctx).parse_args(args=list(args))[1]:
+            raise click.UsageError("`--config` replaces the command or the URL; leave that out.")
+
+
 def server_target(words: Sequence[str], options: Mapping[str, Any]) -> Target:
     """Return the server that the options or *words*, the argument TARGET, name.
 
@@ -153,8 +179,28 @@ def server_target(words: Sequence[str], options: Mapping[str, Any]) -> Target:
         if name is not None:
             raise click.UsageError("`--server` needs `--config`, which names the file.")
         return parse_target(words, options["env"], options["cwd"], options["headers"], options["bearer_env"])
+    entry = chosen_entry(config, name, options)
+    stderr = StandardError()
+    try:
+        transport = entry.transport(stderr.add)
+    except UsageError as error:
+        raise click.UsageError(sentence(error)) from None
+    return Target(transport, "url" if "url" in entry.settings else "server", stderr)
+
+
+def chosen_entry(config: Path, name: str | None, options: Mapping[str, Any]) -> ServerEntry:
+    """Return the entry of the server *name*, or of the only server, and note its keys that are not used.
+
+    Args:
+        config: The file.
+        name: The name of the server; None if the user gave none.
+        options: The options of the command, some of which the entry has instead.
+
+    Raises:
+        click.UsageError: There is no such server, it is disabled, or an option cannot be used with it.
+    """
     for key, option in _IN_ENTRY.items():
-        if options[key]:
+        if options.get(key):
             raise click.UsageError(f"Give either `{option}` or `--config`: the configuration has this for each server.")
     entry = _chosen(_entries(config), name)
     if entry.is_disabled:
@@ -163,12 +209,7 @@ def server_target(words: Sequence[str], options: Mapping[str, Any]) -> Target:
     if entry.ignored:
         ignored = ", ".join(escaped_line(each) for each in entry.ignored)
         click.echo(f"Note: the server {escaped_line(entry.name)!r} has keys that are not used: {ignored}", err=True)
-    stderr = StandardError()
-    try:
-        transport = entry.transport(stderr.add)
-    except UsageError as error:
-        raise click.UsageError(sentence(error)) from None
-    return Target(transport, "url" if "url" in entry.settings else "server", stderr)
+    return entry
 
 
 def _is_like_target(word: str) -> bool:

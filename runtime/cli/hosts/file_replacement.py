@@ -46,7 +46,8 @@ class FileSnapshot:
         self._makes_folder = makes_folder and not folder.exists()
         self._checked_folder = folder.parent if self._makes_folder else folder
         if not self._checked_folder.is_dir():
-            raise UsageError(f"there is no folder {printable(str(self._checked_folder))}")
+            shown = printable(str(self._checked_folder))
+            raise UsageError(f"there is no folder {shown}; create it, or name another file with `--file`")
         self._mode = _NEW_MODE
         self._owner = (-1, -1)
         self.data: bytes | None = self._read()
@@ -95,7 +96,7 @@ class FileSnapshot:
         try:
             found = self.path.stat()
             if not stat.S_ISREG(found.st_mode):
-                raise UsageError(f"{self._shown} is not a file")
+                raise UsageError(f"{self._shown} is not a file; name one with `--file`")
             self._mode, self._owner = stat.S_IMODE(found.st_mode), (found.st_uid, found.st_gid)
             return self.path.read_bytes()
         except FileNotFoundError:

@@ -21,14 +21,15 @@ from typing import TYPE_CHECKING, Final, Protocol
 import anyio
 import anyio.to_thread
 
-from mcpgen.runtime.transports.child_process import ChildProcess, read_chunk
+from mcpgen.runtime.transports.child_process import read_chunk
 from mcpgen.runtime.transports.descriptors import READ_BYTES, Sink, Source
 from mcpgen.runtime.transports.spawner import open_group
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Sequence
+    from collections.abc import Awaitable, Callable, Generator
 
     from mcpgen.runtime.limits import ClientLimits
+    from mcpgen.runtime.transports.process_transport import Process
     from mcpgen.runtime.transports.standard_streams import StandardStreams
 
 __all__ = ["ByteReader", "ByteWriter", "StdioRelay", "TraceSink"]
@@ -65,7 +66,7 @@ class StdioRelay:
     """Start a server, and move bytes between it and the standard streams.
 
     Args:
-        command: The server's program and its arguments. It gets our whole environment, which the host set for it.
+        server: The command of the server, and its environment.
         streams: Our standard streams.
         trace_sink: The receiver of all bytes.
         limits: The time limits for the end of the server.
@@ -74,10 +75,8 @@ class StdioRelay:
         UsageError: The server cannot be started.
     """
 
-    def __init__(
-        self, command: Sequence[str], streams: StandardStreams, trace_sink: TraceSink, limits: ClientLimits
-    ) -> None:
-        self._child = ChildProcess(command, os.environ, None)
+    def __init__(self, server: Process, streams: StandardStreams, trace_sink: TraceSink, limits: ClientLimits) -> None:
+        self._child = server.spawn()
         self._streams = streams
         self._trace_sink = trace_sink
         self._limits = limits

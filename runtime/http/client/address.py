@@ -59,7 +59,8 @@ def parse_address(url: object) -> Address:
         shown = hide_userinfo(printable(url[:_MAX_SHOWN_CHARS]).partition("?")[0])
         shown = f"{printable(parts.scheme)}://…" if parts.netloc else shown
         found = missing_scheme(url)
-        hint = "" if found is None else f"; did you mean {printable(found[:_MAX_SHOWN_CHARS])}?"
+        meant = None if found is None else f"did you mean {printable(found[:_MAX_SHOWN_CHARS])}?"
+        hint = f"; {meant or 'begin it with https:// or http://'}"
         raise UsageError(f"{shown!r} is not a URL of http or https{hint}")
     if not host:
         raise UsageError("the URL has no host; an example is https://example.com/mcp")

@@ -79,7 +79,9 @@ def bind(host: str, port: int) -> list[socket.socket]:
     except OSError as error:
         for each in bound:
             each.close()
-        raise UsageError(f"cannot listen on {host}:{port}: {error.strerror}") from error
+        raise UsageError(
+            f"cannot listen on {host}:{port}: {error.strerror}; choose another port, or an address of this machine"
+        ) from error
     return bound
 
 

@@ -120,6 +120,9 @@ class _Overrides(dict[Function, Function]):
 
     def __setitem__(self, function: Function, other: Function) -> None:
         self.provider(function)
+        if not callable(other):
+            name = getattr(function, "__name__", repr(function))
+            raise UsageError(f"`overrides[{name}]` must be a function that replaces {name}, not {other!r}")
         self.provider(other)
         super().__setitem__(function, other)
 
@@ -168,6 +171,7 @@ class Injector:
             async with _open_for_call(signature.label) as stack:
                 for key, each in current:
                     if (key, each) not in late:
+                        stack.push(partial(_explain_exit, each, signature.label))
                         with _named(each, signature.label):
                             values[key] = await self._open(each, values, context, stack)
                 if late:
@@ -281,6 +285,7 @@ def _run_with(
         for key, each in late:
             with _named(each, signature.label):
                 value = each.open(values, context)
+                stack.push(partial(_explain_exit, each, signature.label))
                 values[key] = stack.enter_context(value) if each.kind is _Kind.CONTEXT_MANAGER else value
         for name, key in signature.dependencies:
             arguments[name] = values[key]
@@ -296,6 +301,12 @@ def _named(provider: Provider, label: str) -> Generator[None]:
     except Exception as error:  # raised again
         error.add_note(f"{provider.label}, a dependency of {label}, failed")
         raise
+
+
+def _explain_exit(provider: Provider, label: str, _kind: object, error: BaseException | None, _: object) -> None:
+    """Name the dependency that yields twice, which contextlib does not."""
+    if isinstance(error, RuntimeError) and str(error) == "generator didn't stop" and not hasattr(error, "__notes__"):
+        error.add_note(f"{provider.label}, a dependency of {label}, yields more than once; yield one value")
 
 
 def _swallowed(label: str) -> RuntimeError:

@@ -55,14 +55,16 @@ class ResultFormat(Struct, frozen=True):
     Attributes:
         schema: The schema of their structured content; UNSET if they have none.
         to_result: Converts a return value. Raises `UnsendableResult` and `NonconformingResult`.
+        takes_text: Whether text needs no conversion and no check.
     """
 
     schema: dict[str, Any] | UnsetType
     to_result: ToResult
+    takes_text: bool = False
 
 
 class NonconformingResult(Exception):  # noqa: N818 (a result, not an error of the protocol)
-    """A function returned a value that is not of its annotated type, so it does not fit the output schema."""
+    """A function returned a value that is not of its annotated type."""
 
 
 class UnsendableResult(Exception):  # noqa: N818 (a result, not an error of the protocol)
@@ -115,10 +117,70 @@ def result_format(annotation: Annotation, label: str, *, structured: bool | None
     if annotation in (inspect.Signature.empty, Any, object) or _has_blocks(annotation):
         if structured:
             raise UsageError(f"{what} has no type for an output schema; annotate it, or remove `structured=True`")
-        return ResultFormat(UNSET, text_result)
+        return _content(annotation)
     if not structured and (structured is False or set(arms(annotation)) <= {str, type(None)}):
-        return ResultFormat(UNSET, text_result)
+        return _text(annotation, what)
     return _structured(annotation, what)
+
+
+def _content(annotation: Annotation) -> ResultFormat:
+    """Return how content blocks, and values of an unknown type, become results."""
+    if annotation in (inspect.Signature.empty, Any, object):
+        return ResultFormat(UNSET, text_result, takes_text=True)
+
+    def to_result(value: object) -> models.CallToolResult | models.InputRequiredResult:
+        result = text_result(value)
+        if not isinstance(value, FULL_RESULTS) and not _is_of(value, annotation):
+            raise NonconformingResult(_mismatch(annotation, value))
+        return result
+
+    return ResultFormat(UNSET, to_result, takes_text=str in arms(annotation))
+
+
+def _text(annotation: Annotation, what: str) -> ResultFormat:
+    """Return how values of a type become text, without structured content."""
+    if set(typing.get_args(annotation) or (annotation,)) <= {str, type(None), None}:
+        return _content(annotation)
+    try:
+        check = _structured(annotation, what).to_result
+    except UsageError:  # a type without a schema, which only structured content needs
+        return ResultFormat(UNSET, text_result)
+
+    def to_result(value: object) -> models.CallToolResult | models.InputRequiredResult:
+        check(value)
+        return text_result(value)
+
+    return ResultFormat(UNSET, to_result)
+
+
+def _is_of(value: object, annotation: Annotation) -> bool:
+    """Whether a value is of a type, as far as its classes and the items of lists show."""
+    return any(_is_of_arm(value, each) for each in arms(annotation))
+
+
+def _is_of_arm(value: object, arm: Annotation) -> bool:
+    if origin_of(arm) in (list, tuple):
+        items = list_items(value)
+        kinds = [each for each in typing.get_args(arm) if each is not ...]
+        return items is not None and all(any(_is_of(item, kind) for kind in kinds) for item in items)
+    if arm is None:
+        return value is None
+    if arm is float:
+        return isinstance(value, int | float)
+    return not isinstance(arm, type) or isinstance(value, arm)  # others, such as dict[str, int], are not looked into
+
+
+def _mismatch(annotation: Annotation, value: object) -> str:
+    """Return why a value is not of a type, without the value."""
+    expected = " | ".join(_name(each) if isinstance(each, type) else str(each) for each in arms(annotation))
+    got = _name(type(value))
+    if items := list_items(value):
+        got += f" of {', '.join(sorted({_name(type(each)) for each in items}))}"
+    return f"Expected `{expected}`, got `{got}`"
+
+
+def _name(kind: type) -> str:
+    return "None" if kind is type(None) else kind.__name__
 
 
 def text_result(value: object) -> models.CallToolResult | models.InputRequiredResult:
@@ -256,7 +318,7 @@ def _structured_by_pydantic(annotation: Annotation, what: str) -> ResultFormat:
     def to_result(value: object) -> models.CallToolResult | models.InputRequiredResult:
         if isinstance(value, FULL_RESULTS):
             return value
-        if inspect.isawaitable(value):
+        if inspect.isawaitable(value) or inspect.isgenerator(value):  # pydantic would read a generator as a list
             raise UnsendableResult(_why_unsendable(value, TypeError()))
         try:
             data = kind.dump(kind.check(value))

@@ -164,7 +164,7 @@ class Tool(Struct, frozen=True):
             given[name] = context
         try:
             value = await self._call(**given)
-            is_text = type(value) is str and self._format.schema is UNSET
+            is_text = type(value) is str and self._format.takes_text
             return value if is_text else self._format.to_result(value)
         except Exception as error:  # noqa: BLE001 (where a tool's failure becomes its result)
             return self._failed(error, context)
@@ -196,7 +196,8 @@ class Tool(Struct, frozen=True):
                 raise error
             case NonconformingResult():
                 _LOG.error("the result of %s is not of its annotated type: %s", self.label, error)
-                text = f"The result of the tool {self.definition.name} does not fit its output schema"
+                what = "fit its output schema" if self.definition.output_schema else "have the type that it declares"
+                text = f"The result of the tool {self.definition.name} does not {what}"
                 reason = quoted(str(error))
             case UnsendableResult():
                 _LOG.error("%s returned %s", self.label, error)

@@ -487,19 +487,55 @@ def examples(page: Path) -> str:
     return "\n".join([*lines, ""])
 
 
-@pytest.mark.skipif(find_spec("mypy") is None, reason="mypy is in the dependency group `types`")
+# What is left to readers to build, so that no file of these pages can be checked before.
+BUILT_BY_THE_PAGE = ("drafts", "extensions")
+
+
+def save_examples(page: Path, folder: Path) -> None:
+    """Write the Python of *page* to *folder*: what is run in one piece, and each file that the page names."""
+    folder.mkdir()
+    (folder / f"{page.stem.replace('-', '_')}_page.py").write_text(examples(page), encoding="utf-8")
+    if page.stem not in BUILT_BY_THE_PAGE:
+        for block in blocks(page):
+            if block.language == "python" and block.title:
+                (folder / block.title).write_text(block.text, encoding="utf-8")
+
+
 @pytest.mark.slow
-def test_the_examples_of_all_pages_satisfy_mypy(tmp_path: Path) -> None:
+@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+def test_the_examples_of_all_pages_satisfy_a_type_checker(checker: str, tmp_path: Path) -> None:
+    if find_spec(checker) is None:
+        pytest.skip(f"{checker} is in the dependency group `types`, which `nox -s types` installs")
     for page in PAGES:
-        name = page.stem.replace("-", "_")
-        (tmp_path / f"{name}.py").write_text(examples(page), encoding="utf-8")
-    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--cache-dir=.cache", "."]
+        save_examples(page, tmp_path / page.stem)
+    config = {"typeCheckingMode": "strict", "pythonVersion": "3.11"}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(config), encoding="utf-8")
+    commands = {
+        "mypy": ["mypy", "--strict", "--config-file=", f"--cache-dir={tmp_path / '.cache'}", "."],
+        "pyright": ["pyright", "--pythonpath", sys.executable, "-p", "."],
+    }
     # Where this process finds the package, which need not be installed; mypy refuses paths of installed ones.
     paths = [str(Path(each).absolute()) for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
-    environment = {**os.environ, "MYPYPATH": os.pathsep.join(paths)}
-    done = subprocess.run(command, check=False, capture_output=True, cwd=tmp_path, encoding="utf-8", env=environment)
+    environment = {**os.environ, "MYPYPATH": os.pathsep.join(paths), "PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"}
+    # Several pages have a `server.py`, of which one run of mypy takes only one.
+    folders = [tmp_path / page.stem for page in PAGES] if checker == "mypy" else [tmp_path]
+    for folder in folders:
+        done = subprocess.run(
+            [sys.executable, "-m", *commands[checker]],
+            check=False,
+            capture_output=True,
+            cwd=folder,
+            encoding="utf-8",
+            env=environment,
+        )
 
-    assert 0 == done.returncode, done.stdout + done.stderr
+        assert 0 == done.returncode, done.stdout + done.stderr
+
+
+def test_the_whole_application_ignores_no_error() -> None:
+    page = (GUIDE / "whole-application.md").read_text(encoding="utf-8")
+
+    assert [] == re.findall(r"#\s*(?:type|pyright):.*|noqa.*", page)
 
 
 def test_the_guide_names_every_logger() -> None:

@@ -281,7 +281,7 @@ async def test_the_limit_may_hold_for_some_tools_only() -> None:
 
 
 def test_a_limit_of_nothing_is_refused() -> None:
-    with pytest.raises(UsageError, match="`max_bytes` is 0; it must be 1 or more"):
+    with pytest.raises(UsageError, match="`max_bytes` is 0; it must be a number of bytes, 1 or more"):
         ResponseLimitingMiddleware(0)
 
 

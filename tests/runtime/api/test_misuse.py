@@ -51,7 +51,13 @@ async def test_a_client_without_a_choice_teaches_the_next_one_nothing(pinned: st
     ("options", "said"),
     [
         ({"timeout": 3}, "a request has no option `timeout`; did you mean `timeout_seconds`?"),
-        ({"title": "x"}, "a request has no option `title`; the options are on_progress, timeout_seconds, meta"),
+        (
+            {"title": "x"},
+            (
+                "a request has no option `title`; the options are on_progress, timeout_seconds, meta; arguments of a "
+                "tool or prompt go into one dict, such as {'title': …}"
+            ),
+        ),
         ({"timeout_seconds": "3"}, "`timeout_seconds` must be a number, not '3'"),
         ({"timeout_seconds": True}, "`timeout_seconds` must be a number, not True"),
         ({"meta": 3}, "`meta` must be a mapping, such as {'com.example/key': 1}, not 3"),

@@ -100,7 +100,7 @@ async def test_sampling_and_roots_are_answered_as_scripted(revision: str) -> Non
 @pytest.mark.parametrize(
     ("answers", "problem"),
     [
-        (Answers, "`elicit`: the server asked 1 times, but the script has 0 answers; without an answer: elicitation"),
+        (Answers, "`elicit`: the server asked 1 time, but the script has 0 answers; without an answer: elicitation"),
         (
             lambda: Answers("decline", "cancel", {"a": 1}),
             "asked 2 times, but the script has 3 answers; unused: {'a': 1}",
@@ -129,7 +129,12 @@ def test_answers_for_what_the_revision_lacks_may_be_left() -> None:
             "perhaps",
             "the answer to elicitation must be the content of the form, 'accept', 'decline'",
         ),
-        ("elicit", "order", models.CreateMessageResult, "an answer must be a form's content, a text, a result or"),
+        (
+            "elicit",
+            "order",
+            models.CreateMessageResult,
+            "an answer must be the content of a form, such as",
+        ),
         ("sample", "guess", {"a": 1}, "the answer to sampling must be a text or a CreateMessageResult, not {'a': 1}"),
         ("sample", "guess", LookupError("no model"), "no model"),
     ],

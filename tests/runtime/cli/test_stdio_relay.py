@@ -15,6 +15,7 @@ from mcpgen.runtime.cli.trace.output_buffer import OutputBuffer
 from mcpgen.runtime.cli.trace.stdio_relay import StdioRelay
 from mcpgen.runtime.limits import ClientLimits
 from mcpgen.runtime.transports.descriptors import Sink, Source, open_sink, open_source
+from mcpgen.runtime.transports.process_transport import Process
 from tests.patience import BUSY_SECONDS, PATIENCE_SECONDS
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and descriptors are POSIX's")
@@ -66,7 +67,7 @@ def host() -> Generator[Host]:
 
 
 def relay_of(host: Host, eyes: Eyes, program: str) -> StdioRelay:
-    return StdioRelay([sys.executable, "-c", program], host, eyes, ClientLimits())
+    return StdioRelay(Process([sys.executable, "-c", program]), host, eyes, ClientLimits())
 
 
 def test_the_server_does_not_outlive_a_relay_that_is_cancelled(host: Host) -> None:

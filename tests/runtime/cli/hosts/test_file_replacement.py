@@ -142,7 +142,7 @@ def test_a_read_only_folder_is_refused(file: Path, tmp_path: Path) -> None:
 def test_a_folder_is_made_if_that_is_wanted_and_only_then(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"there is no folder .*\.vscode"):
         FileSnapshot(tmp_path / ".vscode" / "mcp.json")
-    with pytest.raises(UsageError, match=r"there is no folder .*none$"):
+    with pytest.raises(UsageError, match=r"there is no folder .*none; create it, or name another file"):
         FileSnapshot(tmp_path / "none" / ".vscode" / "mcp.json", makes_folder=True)
     snapshot = FileSnapshot(tmp_path / ".vscode" / "mcp.json", makes_folder=True)
     snapshot.check_writable()

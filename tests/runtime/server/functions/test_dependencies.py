@@ -230,7 +230,7 @@ def test_an_override_that_cannot_be_called_is_refused_when_it_is_set(server: Ser
 
     with pytest.raises(UsageError, match=r"parameter `value` of .*needy\(\) gets no value; a dependency takes"):
         server.overrides[original] = needy
-    with pytest.raises(UsageError, match=r"^`Depends` needs a function, not 3; pass the function without calling it$"):
+    with pytest.raises(UsageError, match=r"^`overrides\[original\]` must be a function that replaces original, not 3$"):
         server.overrides[original] = 3  # type: ignore[assignment]
     assert {} == server.overrides
 
@@ -361,6 +361,26 @@ async def test_a_dependency_sees_the_exception_of_the_call(
         assert "no" == (await client.call_tool("it")).text
 
     assert ["run", "saw no"] == events
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("is_async_dependency", [False, True])
+async def test_a_dependency_that_yields_twice_is_named_in_the_log(
+    server: Server, events: list[str], caplog: pytest.LogCaptureFixture, *, is_async: bool, is_async_dependency: bool
+) -> None:
+    def twice() -> Generator[int]:
+        yield 1
+        yield 2
+
+    async def twice_async() -> AsyncGenerator[int]:
+        yield 1
+        yield 2
+
+    register(server, events, twice_async if is_async_dependency else twice, is_async=is_async)
+    async with connect(server) as client:
+        assert "The tool it failed." == (await client.call_tool("it")).text
+
+    assert "yields more than once; yield one value" in caplog.text
 
 
 @pytest.mark.parametrize("is_async", [False, True])

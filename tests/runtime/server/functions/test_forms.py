@@ -133,7 +133,7 @@ class Box(Struct, Generic[T]):
 
 @pytest.mark.parametrize(
     "requested",
-    [Nested, int, list[int], dict[str, int], Order | None, {"properties": {"a": {"type": "object"}}}],
+    [Nested, None, list[int], dict[str, int], Order | None, {"properties": {"a": {"type": "object"}}}],
     ids=str,
 )
 def test_what_no_form_can_ask_for_is_refused(requested: Any) -> None:
@@ -143,6 +143,44 @@ def test_what_no_form_can_ask_for_is_refused(requested: Any) -> None:
 
 def test_a_generic_struct_is_a_form_or_refused() -> None:
     assert {"type": "integer"} == form_schema(Box[int])["properties"]["value"]
+
+
+@pytest.mark.parametrize(
+    ("requested", "field"),
+    [
+        (bool, {"type": "boolean"}),
+        (int, {"type": "integer"}),
+        (Size, {"type": "string", "enum": ["large", "small"]}),
+        (Literal["b", "a"], {"type": "string", "enum": ["b", "a"]}),
+        (list[Literal["b", "a"]], {"type": "array", "items": {"type": "string", "enum": ["b", "a"]}}),
+    ],
+    ids=str,
+)
+def test_a_type_without_fields_is_a_form_with_one_field(requested: Any, field: dict[str, Any]) -> None:
+    assert {"type": "object", "properties": {"value": field}, "required": ["value"]} == form_schema(requested)
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("2025-06-18", "client/elicitation#requested-schema")
+async def test_the_value_of_the_one_field_is_the_content() -> None:
+    server = Server("asking", version="1")
+    found: list[Any] = []
+
+    @server.tool
+    async def ask(ctx: Context) -> str:
+        found.append((await ctx.elicit("Sure?", bool)).content)
+        found.append((await ctx.elicit("Size?", Size)).content)
+        found.append((await ctx.elicit("Sure?", bool)).content)
+        return "thanks"
+
+    async with client(server, "2025-06-18", '{"elicitation":{}}') as peer:
+        (question,) = await peer.call("ask")
+        (question,) = await peer.answer(question, '{"action":"accept","content":{"value":false}}')
+        (question,) = await peer.answer(question, '{"action":"accept","content":{"value":"small"}}')
+        (answer,) = await peer.answer(question, '{"action":"decline"}')
+
+    assert "thanks" == answer["result"]["content"][0]["text"]
+    assert [False, Size.SMALL, None] == found
 
 
 @pytest.mark.anyio

@@ -269,3 +269,17 @@ anyio.run(main)
 assert not [each for each in sys.modules if each.partition(".")[0].startswith("pydantic")]
 """
     subprocess.run([sys.executable, "-c", program], check=True, encoding="utf-8")
+
+
+async def test_a_generator_is_no_list_of_models(caplog: pytest.LogCaptureFixture) -> None:
+    server = Server("pydantic", version="1")
+
+    @server.tool
+    def half() -> list[Address]:
+        return (Address.model_construct(city="4711") for _ in range(2))  # type: ignore[return-value]
+
+    async with connect(server) as client:
+        assert "The tool half failed." == (await client.call_tool("half")).text
+
+    assert "half() returned a generator; return a list" in caplog.text
+    assert "4711" not in caplog.text

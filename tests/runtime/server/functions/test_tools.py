@@ -488,6 +488,78 @@ async def test_a_result_that_breaks_its_schema_is_an_error_that_keeps_its_values
     assert "it() is not of its annotated type: Expected" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("annotation", "value", "reason"),
+    [
+        (str, 4711, "Expected `str`, got `int`"),
+        (str, {"secret": 4711}, "Expected `str`, got `dict`"),
+        (str, None, "Expected `str`, got `None`"),
+        (str, [4711, "a"], "Expected `str`, got `list of int, str`"),
+        (str | None, 4711, "Expected `str | None`, got `int`"),
+        (None, "4711", "Expected `None`, got `str`"),
+        (Annotated[str, Meta(max_length=3)], "4711", "Expected `str` of length <= 3"),
+        (models.TextContent, "4711", "Expected `TextContent`, got `str`"),
+        (models.CallToolResult, "4711", "Expected `CallToolResult`, got `str`"),
+        (list[models.ContentBlock], {"secret": 4711}, "got `dict`"),
+        (list[models.TextContent], [models.TextContent(text="a"), "4711"], "got `list of TextContent, str`"),
+    ],
+    ids=str,
+)
+async def test_a_result_that_breaks_an_annotation_without_a_schema_is_an_error_without_its_values(
+    catalogue: FunctionHandlers, caplog: pytest.LogCaptureFixture, annotation: Any, value: Any, reason: str
+) -> None:
+    catalogue.tool(name="it")(returning(annotation, value))
+    result = await Caller(catalogue).call("it")
+
+    assert (True, UNSET) == (result.is_error, result.structured_content)
+    assert text(result) == "The result of the tool it does not have the type that it declares."
+    assert "it() is not of its annotated type: " in caplog.text
+    assert reason in caplog.text
+    assert "4711" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "shown"),
+    [(int, "4711", None), (int, 3, "3"), (Weather, None, None), (list[int], [1], "[1]")],
+    ids=str,
+)
+async def test_a_result_is_checked_without_structured_content_too(
+    catalogue: FunctionHandlers, caller: Caller, annotation: Any, value: Any, shown: str | None
+) -> None:
+    catalogue.tool(name="it", structured=False)(returning(annotation, value))
+    result = await caller.call("it")
+
+    assert UNSET is result.structured_content
+    expected = shown or "The result of the tool it does not have the type that it declares."
+    assert (expected, shown is None) == (text(result), result.is_error is True)
+
+
+class Line(str):
+    __slots__ = ()
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (float | models.ImageContent, 3),
+        (tuple[models.TextContent, ...], (models.TextContent(text="3"),)),
+        (list[str | models.ImageContent], ["3"]),
+        (models.TextContent | None, None),
+        (list[models.TextContent | dict[str, int]], [{"a": 3}]),
+        (models.TextContent, models.CallToolResult(content=[])),
+        (Any, 3),
+        (str, Line("3")),
+    ],
+    ids=str,
+)
+async def test_a_result_of_its_annotated_type_is_sent(
+    catalogue: FunctionHandlers, caller: Caller, annotation: Any, value: Any
+) -> None:
+    catalogue.tool(name="it")(returning(annotation, value))
+
+    assert (await caller.call("it")).is_error is not True
+
+
 async def _later() -> int:
     return 1
 

@@ -1,0 +1,188 @@
+"""Errors that a newcomer meets: each says what is wrong, where, and what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mcpgen import Context, Server, UsageError, connect, connect_sync, read_config
+from mcpgen.middleware import ErrorHandlingMiddleware, ResponseLimitingMiddleware, TimingMiddleware
+from mcpgen.testing import REVISIONS, Answers, connect_as
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from mcpgen.testing import Answer
+
+server = Server("demo")
+
+
+@server.tool
+def add(a: int, b: int) -> int:
+    return a + b
+
+
+@server.tool
+async def ask(ctx: Context) -> str:
+    return str((await ctx.elicit("Sure?", bool)).content)
+
+
+class Unknown:
+    """A class that msgspec does not know."""
+
+
+async def _takes_one(ctx: Context) -> None: ...
+
+
+def _enter(opened: Any) -> None:
+    with opened:
+        raise AssertionError
+
+
+async def _enter_async(opened: Any) -> None:
+    async with opened:
+        raise AssertionError
+
+
+def _call(**options: Any) -> None:
+    with connect_sync(server) as client:
+        client.call_tool("add", **options)
+
+
+async def _run() -> None:
+    server.run()
+
+
+def _replace(value: Any) -> None:
+    server.overrides[add] = value
+
+
+MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
+    "connect without async": (
+        lambda: _enter(connect(server)),
+        "connect() needs `async with`; without `async`, write `with connect_sync(…) as client`",
+    ),
+    "connect_sync with async": (
+        lambda: asyncio.run(_enter_async(connect_sync(server))),
+        "connect_sync() needs `with`; in a coroutine, write `async with connect(…) as client`",
+    ),
+    "a native revision": (
+        lambda: connect_sync(server, native_revision="2025-11-25"),  # type: ignore[call-overload]
+        "connect_sync() has no option `native_revision`; leave it out, or use connect()",
+    ),
+    "arguments as options": (
+        lambda: _call(a=1, b=2),
+        "arguments of a tool or prompt go into one dict, such as {'a': …}",
+    ),
+    "returns a class": (
+        lambda: _call(arguments={"a": 1, "b": 2}, returns=Unknown),
+        "(msgspec does not know this class)",
+    ),
+    "run in a loop": (
+        lambda: asyncio.run(_run()),
+        "run() cannot be called where an event loop runs; write `await server.run_async(…)`",
+    ),
+    "a middleware of one parameter": (
+        lambda: server.middleware(_takes_one),
+        "cannot be a middleware; it must take (params, context, call_next)",
+    ),
+    "a middleware class": (
+        lambda: server.middleware(TimingMiddleware),
+        "`function` of middleware() is the class TimingMiddleware; pass an instance of it",
+    ),
+    "a method as text": (
+        lambda: server.middleware("tools/call"),
+        "not 'tools/call'; pass a constant of the module `methods`, such as methods.CALL_TOOL",
+    ),
+    "a limit as text": (
+        lambda: ResponseLimitingMiddleware("1MB"),  # type: ignore[arg-type]
+        "`max_bytes` is '1MB'; it must be a number of bytes, 1 or more",
+    ),
+    "errors as a list": (
+        lambda: ErrorHandlingMiddleware([KeyError]),  # type: ignore[arg-type]
+        "`errors` must be a dict, such as {KeyError: 'There is no such key.'}, not [",
+    ),
+    "an override that is no function": (
+        lambda: Server("any").overrides.__setitem__(_nothing, 5),  # type: ignore[arg-type]
+        "`overrides[_nothing]` must be a function that replaces _nothing, not 5",
+    ),
+}
+
+
+def _nothing() -> int:
+    return 1
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_named_with_its_remedy(mistake: str) -> None:
+    act, told = MISTAKES[mistake]
+    with pytest.raises(UsageError) as caught:
+        act()
+
+    assert told in str(caught.value)
+
+
+def test_a_connection_of_a_test_that_is_not_open_says_how_to_open_it() -> None:
+    with pytest.raises(AttributeError, match=r"has no `call_tool`; open it to get the client: `with connect_as"):
+        connect_as(server, "2025-11-25").call_tool("add")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("revision", REVISIONS[2:])
+@pytest.mark.parametrize("answer", ["yes", "accepted"])
+def test_an_answer_that_does_not_fit_its_request_fails_the_test(revision: str, answer: Answer) -> None:
+    with (
+        pytest.raises((AssertionError, UsageError)) as caught,
+        connect_as(server, revision, elicit=Answers(answer)) as client,
+    ):
+        client.call_tool("ask")
+
+    told = [str(caught.value), *getattr(caught.value, "__notes__", [])]
+    assert any("`elicit`: answer 1 of the script: the answer to elicitation must be" in each for each in told)
+
+
+def test_a_middleware_that_forgets_to_return_is_named() -> None:
+    forgetful = Server("forgetful", debug=True)
+    forgetful.tool(add)
+
+    @forgetful.middleware
+    async def waits(params: object, ctx: Context, call_next: Any) -> Any:
+        await call_next(params, ctx)
+
+    with connect_as(forgetful, "2025-11-25") as client, pytest.raises(Exception, match="`await call_next") as caught:
+        client.call_tool("add", {"a": 1, "b": 2})
+
+    assert "the middleware waits returned None; return the result" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        ({"command": sys.executable, "cwd": "/none"}, "`cwd` is not a folder; correct it in the configuration"),
+        ({"command": "python server.py"}, "there is no such program; put its arguments into `args`"),
+        ({"url": "example.com/mcp"}, "is not a URL of http or https; begin it with https:// or http://"),
+    ],
+)
+def test_a_wrong_entry_is_described_in_the_words_of_the_configuration(entry: dict[str, str], told: str) -> None:
+    with pytest.raises(Exception, match="no server of the configuration") as caught:
+        connect_sync({"mcpServers": {"one": entry}})
+
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("config", ["[]", "{}"])
+def test_a_file_that_is_no_configuration_is_named(config: str, tmp_path: Path) -> None:
+    (tmp_path / "mcp.json").write_text(config, encoding="utf-8")
+    with pytest.raises(UsageError, match=r"mcp\.json: the configuration .*mcpServers"):
+        read_config(tmp_path / "mcp.json")
+
+
+def test_a_configuration_without_servers_shows_how_to_add_one() -> None:
+    with pytest.raises(UsageError) as caught:
+        connect_sync({"mcpServers": {}})
+
+    assert json.loads(str(caught.value).partition("as in ")[2])
