@@ -163,7 +163,7 @@ def foreign_source(room: SchemaRoom, document: dict[str, Any], label: str, draft
         known = Base(
             revision=base, document=room.document(base), overlay=load_overlay(room.root / base / "overlay.toml")
         )
-        knowledge = known_from_base(document, draft.own, shared, known)
+        knowledge = known_from_base(reduce(document), draft.own, shared, known)  # descriptions decide nothing
     else:
         knowledge = known_without_base(document, draft.own)
     return Source(

@@ -14,7 +14,8 @@ from mcpgen.codegen.base_knowledge import OwnOverlay, load_own_overlay, nearest_
 from mcpgen.codegen.build import Draft, Source, foreign_source, is_same_document, pinned_source
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
 from mcpgen.codegen.document import read_document
-from mcpgen.codegen.extensions import Extension, OwnExtension, foreign_extension, is_identifier
+from mcpgen.codegen.extension_document import is_identifier
+from mcpgen.codegen.extensions import Extension, OwnExtension, foreign_extension
 from mcpgen.codegen.overlay import Overlay
 from mcpgen.codegen.pinned import is_label
 
@@ -183,10 +184,11 @@ def sources_of(room: SchemaRoom, options: BuildOptions) -> list[Source]:
         room.pin(base)
     document = read_document(options.schema)
     own = OwnOverlay() if options.overlay is None else load_own_overlay(options.overlay)
-    if not is_same_document(room, document, label):
+    is_known = is_same_document(room, document, label)
+    if not is_known or options.overlay is not None:  # with an overlay, a known document is no longer that revision
         _check_label(room, label)
-        if not options.based_on:
-            raise Refused([_no_base(room, document)])
+    if not is_known and not options.based_on:
+        raise Refused([_no_base(room, document)])
     draft = Draft(
         base=base,
         own=own,
@@ -197,13 +199,13 @@ def sources_of(room: SchemaRoom, options: BuildOptions) -> list[Source]:
 
 
 def _check_label(room: SchemaRoom, label: str) -> None:
-    """Refuse the *label* of a draft if a vendored revision has it, or has its folder."""
+    """Refuse the *label* of a draft if a revision in schema/ has it, or has its folder."""
     for each in room.revisions:
         if names.package(each) == names.package(label):
             finding = Diagnostic(
                 code="MG305",
-                message=f"the label {label} is taken: {each} is a vendored revision with another document",
-                hint=f"Give the draft a label of its own, for example `--revision {each}-draft`.",
+                message=f"the label {label} is taken: mcpgen contains the revision {each}",
+                hint=f"Give the document a label of its own, for example `--revision {each}-draft`.",
             )
             raise Refused([finding])
 
@@ -212,7 +214,8 @@ def _no_base(room: SchemaRoom, document: dict[str, Any]) -> Diagnostic:
     nearest, equal, either = nearest_revision(document, room)
     return Diagnostic(
         code="MG318",
-        message=f"the document is not a vendored one, and the command does not say what it is based on; the nearest "
-        f"revision is {nearest}: {equal} of {either} definitions are equal",
-        hint=f"Add `--based-on {nearest}` to use the overlay and docstrings of {nearest}, or `--based-on {NO_BASE}`.",
+        message=f"`--based-on` is missing, and the document is that of no known revision; the nearest revision is "
+        f"{nearest}: {equal} of {either} definitions are equal",
+        hint=f"Add `--based-on {nearest}` to use the overlay and docstrings of {nearest}, or `--based-on {NO_BASE}` to "
+        "use the document alone.",
     )

@@ -74,7 +74,10 @@ def chosen(given: dict[str, Any], *, needed: bool) -> list[BuildOptions]:
     extensions = (options.identifier, options.base, options.copy_base)
     if options.names_something or any((*drafts, *extensions)) or (find_checkout() is not None and not needed):
         return [options]
-    return options_of_project() or [options]
+    found = options_of_project()
+    if needed and any(not each.names_something for each in found):
+        raise click.UsageError("A table `[tool.mcpgen]` in pyproject.toml needs `revision`, `all` or `extension`.")
+    return found or [options]
 
 
 def run_build(options: BuildOptions) -> tuple[list[Built], list[Diagnostic]]:

@@ -141,7 +141,8 @@ def check(*, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - the options
         if not as_json:
             for difference in found.changed.values():
                 click.echo(difference)
-        findings = [_drifted(f"{path} differs from a fresh build", f"Run: {found.command}") for path in found.changed]
+        found_at = {path: "differs from a fresh build" if path.exists() else "is missing" for path in found.changed}
+        findings = [_drifted(f"{path} {said}", f"Run: {found.command}") for path, said in found_at.items()]
         findings += [
             _drifted(f"{path} is not a generated file", "Move it away, or delete it.") for path in found.unexpected
         ]

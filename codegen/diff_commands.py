@@ -39,9 +39,9 @@ __all__ = ["diff", "losses"]
 def diff(old: str, new: str, *, output: str, exit_code: bool) -> None:
     """Report the differences from A to B.
 
-    A and B are vendored revisions (see `mcpgen schema list`) or paths of schema documents. A may be newer than B. A
-    file that equals a vendored document, apart from descriptions, counts as that revision. The corrections
-    that mcpgen makes in vendored documents (overlays) are applied only if A and B both count as vendored revisions. The
+    A and B are revisions (`mcpgen schema list` shows them) or paths of schema documents. A may be newer than B. A file
+    that equals the document of a revision, apart from descriptions, counts as that revision. mcpgen corrects the
+    documents of revisions (overlays); if A or B is another document, the corrections are not applied to either. The
     exit status is 0 even if there are differences, unless --exit-code is given.
     """
     from mcpgen.codegen.diff_sides import compared  # noqa: PLC0415 (see above)

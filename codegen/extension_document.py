@@ -1,9 +1,9 @@
 """The document of an extension, completed with the definitions of its base revision.
 
 An extension copies the definitions of MCP that it uses into its own document, refers to definitions that it does not
-have, or adds keys to an object of MCP. The completed document has all definitions of the base, and each definition of
-the extension instead of that of the base. Then the overlay of the extension applies, so that it can also change
-objects of the base.
+have (by their names, or by the address of the official document), or adds keys to an object of MCP. The completed
+document has all definitions of the base, and each definition of the extension instead of that of the base. Then the
+overlay of the extension applies, so that it can also change objects of the base.
 """
 
 from __future__ import annotations
@@ -13,20 +13,23 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
+
 from mcpgen.codegen import names
 from mcpgen.codegen.canonical import reduce
 from mcpgen.codegen.diagnostics import Diagnostic, Refused, pointer_to
 from mcpgen.codegen.json_pointers import objects
 from mcpgen.codegen.keywords import ANNOTATIONS
-from mcpgen.codegen.overlay import apply_overlay
+from mcpgen.codegen.overlay import apply_overlay, patched_document
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
 
     from mcpgen.codegen.json_pointers import Json
     from mcpgen.codegen.overlay import Overlay, SharedOverlay
+    from mcpgen.codegen.pinned import SchemaRoom
 
-__all__ = ["DIRECTIONS", "completed", "linked"]
+__all__ = ["DIRECTIONS", "Base", "completed", "is_identifier", "linked"]
 
 _HOMES = ("$defs", "definitions")
 # These list the messages of the base. An extension has messages of its own.
@@ -37,38 +40,63 @@ DIRECTIONS = frozenset(
 # Keywords of a type with a meaning.
 _NAMED = frozenset({"$ref", "allOf", "const", "properties"})
 _PRIVATE = re.compile(r"_+(?=[A-Za-z])")
+# 2026-07-28, basic/index, "_meta": the prefix of a key consists of labels. An identifier must have one.
+_LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_IDENTIFIER = re.compile(rf"{_LABEL}(?:\.{_LABEL})*/[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 
-def completed(
-    document: dict[str, Any],
-    official: Mapping[str, Any],
-    patched: Mapping[str, Any],
-    overlay: Overlay,
-    shared: SharedOverlay,
-) -> dict[str, Any]:
+class Base(msgspec.Struct, frozen=True, kw_only=True):
+    """The documents of the base of an extension.
+
+    Attributes:
+        official: Its document.
+        patched: Its document with its overlay applied.
+        address: A regular expression for the addresses of the official document, as references give them.
+    """
+
+    official: dict[str, Any]
+    patched: dict[str, Any]
+    address: str = ""
+
+    @classmethod
+    def of(cls, room: SchemaRoom, revision: str) -> Base:
+        """Return the documents of *revision* in *room*.
+
+        Raises:
+            Refused: It is not there, a file does not have the recorded hash, or an overlay does not fit.
+        """
+        return cls(
+            official=room.document(revision),
+            patched=patched_document(revision, room),
+            address=room.address(revision),
+        )
+
+
+def completed(document: dict[str, Any], base: Base, overlay: Overlay, shared: SharedOverlay) -> dict[str, Any]:
     """Return *document* with the definitions of its base that it uses or changes, and with its overlay applied.
 
     Args:
         document: The document of the extension.
-        official: The document of the base.
-        patched: The document of the base with its overlay applied.
+        base: The documents of the base.
         overlay: The overlay of the extension.
         shared: The overlay of all documents.
 
     Raises:
         Refused: The overlay does not fit.
     """
-    home = "$defs" if "$defs" in patched else "definitions"
+    home = "$defs" if "$defs" in base.patched else "definitions"
     own = _hoisted(document, home)
-    base, published = patched[home], official[home]
+    inherited, published = base.patched[home], base.official[home]
+    if base.address:
+        _use_base(own, published, re.compile(rf"(?:{base.address})#/(?:\$defs|definitions)/([^/]+)"), home)
     # A copy of an official definition gets the corrections of the base.
     copied = {name for name in own if name in published and _same(reduce(own[name]), reduce(published[name]))}
     definitions = {name: each for name, each in own.items() if name not in copied}
-    merged = {**{name: each for name, each in document.items() if name not in _HOMES}, home: {**base, **definitions}}
-    applied = apply_overlay(merged, overlay, shared)
+    root = {name: each for name, each in document.items() if name not in _HOMES}
+    applied = apply_overlay({**root, home: {**inherited, **definitions}}, overlay, shared)
     found: dict[str, Any] = applied[home]
     called = _called(found, overlay.methods)
-    kept = _reachable({*own, *_changed(found, base), *called}, found)
+    kept = _reachable({*own, *_changed(found, inherited), *called}, found)
     return {**applied, home: {name: each for name, each in found.items() if name in kept}}
 
 
@@ -88,6 +116,11 @@ def linked(document: dict[str, Any]) -> dict[str, Any]:
         if _same(found, definitions):
             return {**document, home: found}
         definitions = found
+
+
+def is_identifier(text: str) -> bool:
+    """Whether *text* can identify an extension: a prefix is mandatory."""
+    return len(text) <= names.MAX_LABEL_LENGTH and _IDENTIFIER.fullmatch(text) is not None
 
 
 def _link(schema: Any, by_text: Mapping[str, str]) -> Any:  # noqa: ANN401 - any JSON value
@@ -159,6 +192,19 @@ def _hoisted(document: dict[str, Any], home: str) -> dict[str, Any]:
             if keyword in _HOMES and len(rest) == 1:
                 schema["$ref"] = f"#/{home}/{renamed.get(rest[0], rest[0])}"
     return found
+
+
+def _use_base(own: dict[str, Any], published: Mapping[str, Any], address: re.Pattern[str], home: str) -> None:
+    """Replace the references in *own* that match *address*, and so point at a definition of the base.
+
+    A definition of the same name in *own* that differs hides that of the base. Such a reference stays as it is.
+    """
+    for schema in objects(own):
+        reference = schema.get("$ref")
+        found = address.fullmatch(reference) if isinstance(reference, str) else None
+        name = found[1] if found else ""
+        if name in published and (name not in own or _same(reduce(own[name]), reduce(published[name]))):
+            schema["$ref"] = f"#/{home}/{name}"
 
 
 def _ambiguous(name: str, keyword: str) -> Diagnostic:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import keyword
-import re
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +18,9 @@ from mcpgen.codegen.document import check_document
 from mcpgen.codegen.emit import Emitter
 from mcpgen.codegen.envelopes import envelopes
 from mcpgen.codegen.equivalents import simplified
-from mcpgen.codegen.extension_document import completed, linked
+from mcpgen.codegen.extension_document import Base, completed, linked
 from mcpgen.codegen.layout import filled
-from mcpgen.codegen.methods import Method, Methods
+from mcpgen.codegen.methods import INPUT_UNION, Method, Methods
 from mcpgen.codegen.overlay import Overlay, SharedOverlay, load_overlay, load_shared
 from mcpgen.codegen.overlay_checks import overlay_findings
 from mcpgen.codegen.parse import parse
@@ -46,7 +45,6 @@ __all__ = [
     "foreign_extension",
     "generate_extension",
     "generate_extensions_door",
-    "is_identifier",
     "patched_extension",
     "vendored_extension",
 ]
@@ -54,10 +52,6 @@ __all__ = [
 FOLDER = "extensions"  # in schema/ and in generated/
 _MODELS = "the types that the extension adds to those of its base."
 _MESSAGES = "requests, notifications and the unions of these."
-
-# 2026-07-28, basic/index, "_meta": the prefix of a key consists of labels. An identifier must have one.
-_LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
-_IDENTIFIER = re.compile(rf"{_LABEL}(?:\.{_LABEL})*/[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 
 class Location(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,11 +105,6 @@ class Extension(msgspec.Struct, frozen=True, kw_only=True):
     sources: str
 
 
-def is_identifier(text: str) -> bool:
-    """Whether *text* can identify an extension: a prefix is mandatory."""
-    return len(text) <= names.MAX_LABEL_LENGTH and _IDENTIFIER.fullmatch(text) is not None
-
-
 def extension_package(identifier: str) -> str:
     """Return the folder of the bindings of the extension *identifier*: its name without the prefix, in snake_case."""
     name = names.snake(identifier.rpartition("/")[2])
@@ -137,7 +126,7 @@ def vendored_extension(room: SchemaRoom, name: str, *, command: str = "") -> Ext
         base=pin.base,
         document=room.extension_document(name),
         overlay=load_overlay(folder / "overlay.toml"),
-        docs=load_docs(folder / "docs.toml"),
+        docs=load_docs(docs) if (docs := folder / "docs.toml").is_file() else Docs(),
         origin=f"{'the document in mcpgen' if command else f'{place}/schema.json'} ({pin.source})",
         command=command or "mcpgen build --all",
         sources="the version of mcpgen that copies it" if command else f"{place}/, codegen/",
@@ -174,14 +163,16 @@ class OwnExtension(msgspec.Struct, frozen=True, kw_only=True):
 def foreign_extension(room: SchemaRoom, document: dict[str, Any], own: OwnExtension) -> Extension:
     """Return the extension that *document* and *own* describe.
 
-    If *document* is that of a vendored extension, prose aside, all that is known about it applies.
+    If *document* is that of a vendored extension, apart from prose and its ``$id``, all that is known about that one
+    applies, unless the user has an overlay.
 
     Raises:
         Refused: MG303, the base is not vendored.
     """
     room.pin(own.base)
     for pin in room.pins.extension:
-        if (pin.id, pin.base) == (own.identifier, own.base) and reduce(document) == room.extension_document(pin.name):
+        is_vendored = (pin.id, pin.base, own.overlay) == (own.identifier, own.base, Overlay())
+        if is_vendored and _content(document) == _content(room.extension_document(pin.name)):
             return vendored_extension(room, pin.name, command=own.command)
     digest = sha256(json.dumps(document, sort_keys=True, ensure_ascii=True).encode()).hexdigest()[:12]
     return Extension(
@@ -197,15 +188,18 @@ def foreign_extension(room: SchemaRoom, document: dict[str, Any], own: OwnExtens
     )
 
 
+def _content(document: dict[str, Any]) -> dict[str, Any]:
+    return {name: each for name, each in reduce(document).items() if name != "$id"}
+
+
 def patched_extension(room: SchemaRoom, extension: Extension) -> dict[str, Any]:
     """Return the document of *extension* with the definitions of its base that it needs, and its overlay applied.
 
     Raises:
         Refused: The overlay does not fit.
     """
-    patched = pinned_source(room, extension.base).patched()
     shared = load_shared(room.root / "overlay.toml")
-    return completed(extension.document, room.document(extension.base), patched, extension.overlay, shared)
+    return completed(extension.document, Base.of(room, extension.base), extension.overlay, shared)
 
 
 def generate_extension(
@@ -226,7 +220,8 @@ def generate_extension(
     shared = share(widen_json_value(parse(document)), base)
     schema, imported = shared.schema, shared.imported
     own = _own_names(document, extension.document)
-    reader = Methods(schema, extension.overlay, SharedOverlay(), imported=imported | (base.definitions.keys() - own))
+    inherited_names = imported | (base.definitions.keys() - own)
+    reader = Methods(schema, extension.overlay, SharedOverlay(), imported=inherited_names, general=(INPUT_UNION,))
     methods = reader.read()
     if not extension.overlay.models_only:
         reader.check_declared(own)

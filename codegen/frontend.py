@@ -55,6 +55,7 @@ class SchemaObject(msgspec.Struct, frozen=True, kw_only=True):
         additional: The value of ``additionalProperties``, or None if it is absent.
         fixed: The values of ``const`` or ``enum``, or None if both are absent.
         bounds: The bounds by keyword.
+        origins: The pointers of the members of ``all_of`` if the document does not have this ``allOf``.
     """
 
     ref: str = ""
@@ -70,6 +71,7 @@ class SchemaObject(msgspec.Struct, frozen=True, kw_only=True):
     default: Value = None
     title: str = ""
     description: str = ""
+    origins: tuple[str, ...] = ()
 
     def decides(self) -> dict[str, Any]:
         """Return the keywords that restrict the value: all but annotations."""
@@ -91,7 +93,7 @@ class SchemaObject(msgspec.Struct, frozen=True, kw_only=True):
 SchemaNode: TypeAlias = SchemaObject | bool
 """A schema; ``True`` accepts any value."""
 
-_ANNOTATIONS = frozenset({"default", "title", "description"})
+_ANNOTATIONS = frozenset({"default", "title", "description", "origins"})
 _NOTHING: dict[str, Any] = {name: getattr(SchemaObject(), name) for name in SchemaObject.__struct_fields__}
 
 

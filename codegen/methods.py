@@ -22,7 +22,7 @@ _NOTIFICATION_UNIONS: tuple[tuple[str, Side], ...] = (
     ("ClientNotification", "client"),
     ("ServerNotification", "server"),
 )
-_INPUT_UNION = "InputRequest"
+INPUT_UNION = "InputRequest"
 
 
 class Method(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,10 +59,25 @@ class Methods:
     """Reads the methods of one schema; collects diagnostics."""
 
     def __init__(
-        self, schema: ir.Schema, overlay: Overlay, shared: SharedOverlay, *, imported: Collection[str] = ()
+        self,
+        schema: ir.Schema,
+        overlay: Overlay,
+        shared: SharedOverlay,
+        *,
+        imported: Collection[str] = (),
+        general: Collection[str] = (),
     ) -> None:
-        """Read *schema*; *imported* are the definitions that an extension has from its base, with its messages."""
+        """Read *schema*.
+
+        Args:
+            schema: The definitions.
+            overlay: What is known about this document.
+            shared: What is known about every document.
+            imported: The definitions that an extension has from its base, with its messages.
+            general: Unions that may also have arms that are no messages: any request, for example.
+        """
         self._imported = imported
+        self._general = general
         self._schema = schema
         self._facts = {**shared.methods, **overlay.methods}
         self._capabilities = {
@@ -78,7 +93,7 @@ class Methods:
             self.all += [self._method(each, sender, "request") for each in self._messages(union)]
         # A draft had messages in both places; the request is then the one that is served and sent.
         asked = {each.definition for each in self.all if each.sender == "server"}
-        inputs = [each for each in self._messages(_INPUT_UNION) if each.name not in asked]
+        inputs = [each for each in self._messages(INPUT_UNION) if each.name not in asked]
         self.all += [self._method(each, "server", "input") for each in inputs]
         for union, sender in _NOTIFICATION_UNIONS:
             self.all += [self._method(each, sender, "notification") for each in self._messages(union)]
@@ -114,7 +129,7 @@ class Methods:
                 if (other := found.setdefault(name, message)).name != message.name:
                     said = f"{message.name} and {other.name}, both of {union}, have the method {name!a}"
                     self._report("MG131", message, said, "Give one of them another method, or patch the union.")
-            else:
+            elif union not in self._general:
                 where = target if isinstance(target, ir.Object) else self._schema.definitions[union]
                 said = f"an arm of {union} has no key `method` that is required and has one constant value"
                 self._report("MG132", where, said, "Describe each method as a definition of its own.")
@@ -198,7 +213,7 @@ class Methods:
         unions = [name for name, _ in (*_REQUEST_UNIONS, *_NOTIFICATION_UNIONS)]
         if not any(name in self._schema.definitions for name in unions):
             return  # the document has no directions at all, so it describes no messages
-        hint = "Add it to the union of its direction: [[patch]] of an overlay can."
+        hint = "Add it to the union of its direction, in the document or with a [[patch]] of `--overlay FILE`."
         for message, method in self._unlisted():
             said = f"{message.name} has the method {method!a}, but none of {', '.join(unions)} lists it"
             self._report("MG135", message, said, hint)
@@ -209,7 +224,7 @@ class Methods:
         for message, method in self._unlisted():
             if message.name in own and message.name not in self._imported:
                 said = f"{message.name} has the method {method!a}, and its sender is not known"
-                hint = f'Add [methods."{method}"] with `sender` to the overlay, or `models_only = true`.'
+                hint = f'Add [methods."{method}"] with `sender`, or `models_only = true`, to the overlay (`--overlay`).'
                 self._report("MG135", message, said, hint)
 
     def _unlisted(self) -> Iterator[tuple[ir.Object, str]]:

@@ -13,7 +13,7 @@ import json
 import math
 import re
 import tomllib
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -213,7 +213,7 @@ class OverlayApplication:
         for place in self._locations(patch.pointers):
             found = place.get()
             if not _is_same(found, patch.old):
-                expected, actual = ("nothing" if each is UNSET else repr(each) for each in (patch.old, found))
+                expected, actual = (_shown(each) for each in (patch.old, found))
                 self._report("MG310", place.pointer, f"expected {expected}, but found {actual} (patch: {patch.reason})")
                 continue
             place.put(copy.deepcopy(patch.new))
@@ -267,11 +267,25 @@ class OverlayApplication:
 
 
 def _is_same(one: object, other: object) -> bool:
-    """Whether both are equal JSON, or both are absent. 1, 1.0 and true are three different values."""
+    """Whether both are equal JSON, apart from descriptions, or absent. 1, 1.0 and true are three different values."""
     if one is UNSET or other is UNSET:
         return one is other
-    texts = (json.dumps(each, sort_keys=True) for each in (one, other))
+    texts = (json.dumps(_without_prose(each), sort_keys=True) for each in (one, other))
     return next(texts) == next(texts)
+
+
+def _without_prose(value: object) -> object:
+    """Return *value* without descriptions: a text under that key. A property of that name has a schema."""
+    if isinstance(value, list):
+        return [_without_prose(each) for each in cast("list[object]", value)]
+    if not isinstance(value, dict):
+        return value
+    found = cast("dict[str, object]", value).items()
+    return {key: _without_prose(each) for key, each in found if key != "description" or not isinstance(each, str)}
+
+
+def _shown(value: object) -> str:
+    return "nothing" if value is UNSET else json.dumps(_without_prose(value), ensure_ascii=True)
 
 
 def _check_json(value: Json | UnsetType) -> None:

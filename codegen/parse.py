@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from collections import Counter
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
 from mcpgen.codegen import ir, names
+from mcpgen.codegen.conjunctions import adds_nothing, can_extend, is_open, merged, says_object
 from mcpgen.codegen.constants import json_type, json_types, keeps, preset_findings
 from mcpgen.codegen.diagnostics import Diagnostic, Refused, pointer_to
 from mcpgen.codegen.frontend import SchemaNode, SchemaObject, admits_anything, exact, preset, quoted, schema_objects
+from mcpgen.codegen.keywords import shown
 from mcpgen.codegen.union_arms import fixed_type, json_types_differ, ref_name, simplified, suffixes
 
 if TYPE_CHECKING:
-    from collections.abc import Set as AbstractSet
+    from collections.abc import Iterator
 
 __all__ = ["parse"]
-
-_APART = {"all_of", "any_of", "ref"}  # keywords that cannot be merged with others
 
 # For each allOf, the parser visits all inherited definitions, properties and inline types again. A document of a few
 # kilobytes can make that take hours. The largest official document, of any draft, needs 304 visits.
@@ -36,6 +36,7 @@ MAX_VALUES = 10_000
 _HINTS = {
     "MG006": "Let definitions hold each other with `$ref` instead of extending each other with `allOf`.",
     "MG110": "Use strings, integers, booleans or null.",
+    "MG113": "Describe it under `properties` beside that `additionalProperties`; {} accepts any value.",
     "MG118": "Add `type`. Beside `enum` or `const`, remove the `pattern` and each value that does not match it.",
     "MG121": "Set `additionalProperties` to {} or remove it, in the document or with a patch in the overlay.",
     "MG122": "Use the same keywords for the property in both members, or patch one of them in the overlay.",
@@ -154,28 +155,31 @@ class _Parser:
                 described.setdefault(key, []).append((inner, f"{where}/properties{pointer_to(key)}"))
         required = frozenset[str]().union(*(part.required for part, _ in parts))
         for key in sorted(required - described.keys()):
-            # JSON Schema applies `additionalProperties` to such a key. `check_document` refuses it if that is false.
+            # JSON Schema applies `additionalProperties` to such a key. If that is false, the key is refused below.
             found = ((part.additional, f"{where}/additionalProperties") for part, where in parts)
             described[key] = [(further, place) for further, place in found if further] or [(True, pointer)]
         elsewhere = (part for part, where in parts if not f"{where}/".startswith(f"{pointer}/"))
         self._inherit(sum(len(part.properties or ()) for part in elsewhere), pointer)
-        refuses = any(part.additional is False for part, _ in parts)
-        if not described and not refuses:
+        closed = [(part.properties or {}).keys() for part, _ in parts if part.additional is False]
+        if not described and not closed:
             return None
-        self._check_parts(parts, described.keys(), pointer)
+        described = {key: each for key, each in described.items() if all(key in keys for keys in closed)}
+        for key in sorted(required - described.keys()):
+            self._report("MG113", pointer, f"`additionalProperties` forbids the required property {shown(key)}")
+        self._check_parts(parts, pointer)
         return ir.Object(
             name=name,
             pointer=pointer,
             properties=tuple(
                 self._property(key, described[key], name, required=key in required) for key in sorted(described)
             ),
-            unknown="refused" if refuses else self._unknown(parts),
+            unknown="refused" if closed else "kept" if is_open([part for part, _ in parts]) else "dropped",
             anonymous=anonymous,
             description=node.description,
         )
 
-    def _check_parts(self, parts: list[_Part], keys: AbstractSet[str], pointer: str) -> None:
-        """Report the keywords of *parts* that an object with *keys*, merged from them, cannot express."""
+    def _check_parts(self, parts: list[_Part], pointer: str) -> None:
+        """Report the keywords of *parts* that an object merged from them cannot express."""
         for part, where in parts:
             if part.any_of:
                 self._report(
@@ -183,10 +187,6 @@ class _Parser:
                 )
             if part.fixed is not None:
                 self._report("MG125", where, "no value of `enum` or `const` is an object with these properties")
-            if part.additional is False and keys - (part.properties or {}).keys():
-                self._report(
-                    "MG121", where, "`additionalProperties` forbids keys that another member of `allOf` describes"
-                )
             if not (part.additional is None or part.additional is False or admits_anything(part.additional)):
                 self._report(
                     "MG121",
@@ -200,18 +200,13 @@ class _Parser:
             admitted = ", ".join(sorted(together)) or "nothing"
             self._report("MG123", pointer, f"`allOf` has properties, but its `type` keywords together allow {admitted}")
 
-    def _unknown(self, parts: list[_Part]) -> Literal["kept", "dropped"]:
-        """Say whether unknown keys are kept: they are if one of *parts* is open, or if none of them describes a key."""
-        is_closed = all(part.additional is None for part, _ in parts)
-        return "dropped" if is_closed and any(part.properties is not None for part, _ in parts) else "kept"
-
     def _property(
         self, key: str, described: list[tuple[SchemaNode, str]], owner: str, *, required: bool
     ) -> ir.Property:
         """Return the property *key* of *owner*, merged from its descriptions in an ``allOf``."""
         (node, pointer), *others = described
         for other, other_pointer in others:
-            node, pointer = self._narrow(node, other, other_pointer), other_pointer
+            node, pointer = self._both(node, pointer, other, other_pointer), other_pointer
         return ir.Property(
             wire=key,
             pointer=pointer,
@@ -221,38 +216,34 @@ class _Parser:
             description=node.description if isinstance(node, SchemaObject) else "",
         )
 
-    def _narrow(self, first: SchemaNode, second: SchemaNode, pointer: str) -> SchemaNode:
-        """Return a schema that accepts what both accept; report it if one does more than add keywords to the other."""
-        if not isinstance(first, SchemaObject) or not isinstance(second, SchemaObject):
-            return False if False in (first, second) else second if first is True else first
-        own, other = first.decides(), second.decides()
-        merged = msgspec.structs.replace(first, **other)
-        if second.fixed is not None and exact(merged.default) not in map(exact, second.fixed):
-            merged = msgspec.structs.replace(merged, default=None)  # it is the default of a wider type
-        if not own or not other or exact(own) == exact(other):
-            return merged
-        differing = sorted(
-            keyword for keyword in own.keys() & other.keys() if exact(own[keyword]) != exact(other[keyword])
-        )
-        for keyword in differing:
-            self._report(
-                "MG122", pointer, f"two members of `allOf` give different {quoted([keyword])} for one property"
-            )
-        if apart := sorted(({*own, *other} & _APART) - {*differing}):
-            self._report(
-                "MG122",
-                pointer,
-                f"two members of `allOf` describe one property, and {quoted(apart)} cannot be merged",
-            )
-        # additionalProperties applies to the keys that its own member does not describe.
-        restricts = merged.additional is not None and not admits_anything(merged.additional)
-        if restricts and exact(first.properties) != exact(second.properties):
-            self._report(
-                "MG122",
-                pointer,
-                "two members of `allOf` describe different keys of one property, and one forbids others",
-            )
-        return merged
+    def _both(self, first: SchemaNode, place: str, second: SchemaNode, pointer: str) -> SchemaNode:
+        """Return a schema that accepts what both accept; *place* and *pointer* are those of *first* and *second*."""
+        found, faults = merged(first, second)
+        if not faults or isinstance(first, bool) or isinstance(second, bool):
+            return found
+        of_first, of_second = list(self._shapes(first, place, set())), list(self._shapes(second, pointer, set()))
+        if says_object(first) and adds_nothing(first, of_second):
+            return second
+        if says_object(second) and adds_nothing(second, of_first):
+            return first
+        if len(of_first) == len(of_second) == 1 and can_extend(of_first[0]) and can_extend(of_second[0]):
+            return SchemaObject(all_of=(first, second), origins=(place, pointer))
+        for fault in faults:
+            self._report("MG122", pointer, fault)
+        return found
+
+    def _shapes(self, node: SchemaNode, pointer: str, seen: set[str]) -> Iterator[list[SchemaObject]]:
+        """Yield the schemas to merge for each type that *node* can be: it can be a union, or refer to one."""
+        if isinstance(node, bool):
+            yield []
+        elif node.ref and (name := ref_name(node.ref)) not in seen:
+            seen.add(name)
+            yield from self._shapes(self._objects[name], self._pointer(name), seen)
+        elif node.decides().keys() == {"any_of"}:
+            for index, arm in enumerate(node.any_of):
+                yield from self._shapes(arm, f"{pointer}/anyOf/{index}", seen)
+        elif not node.ref:
+            yield [part for part, _ in self._parts(node, pointer, set())]
 
     def _parts(self, node: SchemaObject, pointer: str, seen: set[str]) -> list[_Part]:
         """Return the schemas that *node* merges, with references followed, each definition only once."""
@@ -265,7 +256,7 @@ class _Parser:
             return self._parts(self._objects[name], self._pointer(name), seen)
         parts = [(node, pointer)] if node.decides().keys() - {"all_of"} else []
         for index, arm in enumerate(node.all_of):
-            where = f"{pointer}/allOf/{index}"
+            where = node.origins[index] if node.origins else f"{pointer}/allOf/{index}"
             found = [] if isinstance(arm, bool) else self._parts(arm, where, seen)
             if found and not any(map(_describes_objects, found)):
                 self._report("MG123", where, "`allOf` can only be merged if every member is an object with properties")

@@ -136,6 +136,21 @@ class SchemaRoom:
         finding = Diagnostic(code="MG303", message=f"there is no revision {revision!a}", hint=f"Use one of {known}.")
         raise Refused([finding])
 
+    def address(self, revision: str) -> str:
+        """Return a regular expression for the addresses of the official document of *revision*, at any commit.
+
+        It is empty if the place of that document is not recorded.
+
+        Raises:
+            Refused: MG303, it is not pinned.
+        """
+        path, host = self.pin(revision).path, "https://github.com/"
+        if not path or not self.pins.repository.startswith(host):
+            return ""
+        repository = re.escape(self.pins.repository.removeprefix(host))
+        hosts = r"github\.com|raw\.githubusercontent\.com"
+        return rf"https://(?:{hosts})/{repository}/[^#?]+/{re.escape(path)}"
+
     def document_bytes(self, revision: str) -> bytes:
         """Return the vendored document of *revision* in the canonical form in which it is stored.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from mcpgen.codegen.diagnostics import Diagnostic, Refused
 __all__ = ["options_of_project"]
 
 _FILE = "pyproject.toml"
+_PLACE = re.compile(r" - at `\$\[(\d+)\](?:\.([^`]*))?`")
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
@@ -58,10 +60,16 @@ def _tables(file: Path) -> list[_Table]:
     except (OSError, ValueError, RecursionError, msgspec.ValidationError) as error:
         finding = Diagnostic(
             code="MG319",
-            message=f"[tool.mcpgen] in {file} is not valid: {error}",
+            message=f"[tool.mcpgen] in {file} is not valid: {_reason(error)}",
             hint="Its keys are the options of `mcpgen build`, without the hyphens in front; `out` is required.",
         )
         raise Refused([finding]) from error
+
+
+def _reason(error: Exception) -> str:
+    """Return what is wrong, in the words of TOML: `$[0]` is the first of the tables."""
+    text = str(error).replace("Object contains unknown field", "unknown key").replace("Object missing required", "no")
+    return _PLACE.sub(lambda found: f" (table {int(found[1]) + 1}{', key ' + found[2] if found[2] else ''})", text)
 
 
 def _options(table: _Table, folder: Path) -> BuildOptions:

@@ -41,6 +41,8 @@ REPLACEABLE = {
 
 # Explicit, so that no pyproject.toml in the working directory decides what is generated.
 _MODE = black.Mode(line_length=120, target_versions={TargetVersion.PY311})
+_QUOTED = re.compile(r"'([^']*)'")
+_OUTPUT_PLACE = re.compile(r": (\d+):\d+[:\s]([^\n]*)")
 _HEAD = re.compile(r"\{#-?\s*mcpgen templates (\d+)\s*-?#\}")
 
 
@@ -87,10 +89,15 @@ class Templates:
             return black.format_str(self._environment.get_template(template).render(views), mode=_MODE)
         except jinja2.TemplateSyntaxError as error:
             self._refuse(template, error.lineno, str(error.message), error)
+        except jinja2.UndefinedError as error:
+            # Its text ends with the name: 'dict object' has no attribute 'name'.
+            name = _QUOTED.findall(str(error))
+            said = f"there is no variable `{name[-1]}` in this place" if name else str(error)
+            self._refuse(template, _line(template, error), said, error)
         except jinja2.TemplateError as error:
             self._refuse(template, _line(template, error), f"{error}", error)
         except InvalidInput as error:
-            self._refuse(template, None, f"its output is not Python: {error}", error)
+            self._refuse(template, None, f"its output is not Python: {_first_line(error)}", error)
         except Exception as error:  # an expression of the user's template may raise anything
             if template not in self._replaced:
                 raise
@@ -142,6 +149,12 @@ def _line(template: str, error: Exception) -> int | None:
     """Return the line of *template* at which *error* was raised: jinja gives its frames the lines of the template."""
     lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == template]
     return lines[-1] if lines else None
+
+
+def _first_line(error: InvalidInput) -> str:
+    """Return the place in the output and the text there; Black's message goes on with a drawing of the place."""
+    found = _OUTPUT_PLACE.search(str(error))
+    return f"line {found[1]} of the output is {found[2].strip()!r}" if found else str(error)
 
 
 def _fault(message: str) -> Diagnostic:

@@ -81,7 +81,7 @@ class _Walk:
         self.aliases: dict[str, list[str]] = {name: [] for name in definitions}
         self.nesting = Nesting(definitions)
         self.suggestions = MOST_SUGGESTIONS
-        self.untyped: list[Diagnostic] = []
+        self.warnings: list[Diagnostic] = []
         self.schemas = 0
         self.constants = 0
 
@@ -104,7 +104,7 @@ class _Walk:
         chained = list(alias_faults(self.aliases, home=self.home))
         # A chain or circle of aliases is also nested too deeply. One report of it is enough.
         yield from chained or self.nesting.faults(home=self.home)
-        yield from self.untyped  # after the errors, because the console shows only the first findings
+        yield from self.warnings  # after the errors, because the console shows only the first findings
 
     def _root(self) -> Iterator[Diagnostic]:
         """Warn about a type in the root: it has no name, and only definitions become bindings."""
@@ -153,6 +153,7 @@ class _Walk:
         yield from self._reference(schema, place)
         self._note_type(schema, place)
         yield from self._required(schema, place)
+        self._note_forbidden(schema, place)
         pending += reversed(list(_inner(schema, place)))
 
     def _reference(self, schema: dict[str, Json], place: _Place) -> Iterator[Diagnostic]:
@@ -190,7 +191,25 @@ class _Walk:
                 message=f"`{found}` is used without `type`; the generator assumes `type` {kind}",
                 hint=f'Add "type": "{kind}". JSON Schema also accepts other types there, but the bindings do not.',
             )
-            self.untyped.append(finding)
+            self.warnings.append(finding)
+
+    def _note_forbidden(self, schema: dict[str, Json], place: _Place) -> None:
+        """Warn about keys that one member of an ``allOf`` describes and another one forbids."""
+        if place.owner is None or "allOf" not in schema or any("allOf" in each for each in place.around):
+            return
+        found = [(each.get("properties"), each.get("additionalProperties")) for each in self._extended(schema, place)]
+        described = [(properties if isinstance(properties, dict) else {}, further) for properties, further in found]
+        allowed = [properties.keys() for properties, further in described if further is False]
+        every = {key: None for properties, _ in described for key in properties}
+        if forbidden := ", ".join(shown(key) for key in every if any(key not in keys for keys in allowed)):
+            finding = Diagnostic(
+                code="MG127",
+                severity="warning",
+                pointer=pointer_to(*place.path),
+                message=f"a member of `allOf` forbids keys that another member describes: {forbidden}",
+                hint="Remove `additionalProperties` from that member if the keys may occur. The type has none of them.",
+            )
+            self.warnings.append(finding)
 
     def _required(self, schema: dict[str, Json], place: _Place) -> Iterator[Diagnostic]:
         """Yield a fault for each required key that no object can have."""
@@ -203,10 +222,9 @@ class _Walk:
             if not isinstance(name, str):
                 continue
             refused = any(further is False and name not in properties for properties, further in described)
-            # A key that another member of `allOf` describes is MG121.
-            if refused and not any(name in properties for properties, _ in described):
-                hint = "Describe it under `properties`; the schema {} accepts any value."
-                said = f"the required property {shown(name)} is not described, and `additionalProperties` forbids it"
+            if refused:
+                hint = "Describe it under `properties` beside that `additionalProperties`; {} accepts any value."
+                said = f"`additionalProperties` forbids the required property {shown(name)}"
                 yield _finding(Fault("MG113", said, hint), (*place.path, "required", index))
             elif any(properties.get(name) is False for properties, _ in described):
                 said = f"the required property {shown(name)} has the schema `false`, which accepts no value"

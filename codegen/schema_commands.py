@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 
 from mcpgen.codegen.checkout import find_checkout
 from mcpgen.codegen.console import echo_diagnostics, echo_json, refusals_reported
 from mcpgen.codegen.diagnostics import Refused
-from mcpgen.codegen.pinned import Pin, SchemaRoom
-from mcpgen.codegen.vendoring import candidate, differences, extension_candidate, vendor
+from mcpgen.codegen.extension_document import is_identifier
+from mcpgen.codegen.pinned import ExtensionPin, Pin, SchemaRoom
+from mcpgen.codegen.vendoring import candidate, differences, extension_candidate, vendor, vendor_extension
 
 if TYPE_CHECKING:
-    import datetime as dt
-
     from mcpgen.codegen.json_pointers import Json
+    from mcpgen.codegen.vendoring import Candidate
 
 __all__ = ["schema"]
 
@@ -68,53 +69,124 @@ def _echo_table(rows: list[tuple[str, ...]]) -> None:
 
 
 @schema.command()
-@click.argument("revision")
+@click.argument("name", metavar="REVISION|EXTENSION")
 @_file
 @click.option(
-    "--upstream-path", default="", metavar="PATH", help="The path of FILE in the repository of the specification."
+    "--upstream-path",
+    default="",
+    metavar="PATH",
+    help="For a revision: the path of FILE in the repository of the specification.",
 )
-@click.option("--commit", default="", metavar="SHA", help="The commit of that repository that last changed FILE.")
-@click.option("--date", type=click.DateTime(["%Y-%m-%d"]), help="The date of that commit.")
+@click.option(
+    "--commit",
+    default="",
+    metavar="SHA",
+    help="For a revision: the commit of that repository that last changed FILE.",
+)
+@click.option("--date", type=click.DateTime(["%Y-%m-%d"]), help="For a revision: the date of that commit.")
+@click.option("--id", "identifier", default="", metavar="ID", help="The identifier of an extension.")
+@click.option("--base", default="", metavar="REVISION", help="The revision that the extension extends.")
+@click.option("--source", default="", metavar="TEXT", help="For an extension: where FILE comes from, and its version.")
+@click.option("--replace", is_flag=True, help="For an extension: replace the document of another version.")
 @_as_json
-def add(  # noqa: PLR0913 - one parameter for each option
-    revision: str, file: Path, *, upstream_path: str, commit: str, date: dt.datetime | None, as_json: bool
-) -> None:
-    """Add the schema document FILE to schema/ as REVISION.
+def add(name: str, file: Path, *, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - the values of click
+    """Add the schema document FILE to schema/, as that of a revision or of an extension.
 
     Removes the descriptions, and records the hashes of FILE and of the result in schema/PINNED.toml. If the document
     has errors, nothing is changed.
+
+    A new extension needs --id, --base and --source; EXTENSION is the name of its folders. A new version of an
+    extension needs --source and --replace.
     """
-    if commit and not re.fullmatch("[0-9a-f]{40}", commit):
-        raise click.BadParameter("`--commit` must have 40 hexadecimal digits", param_hint="--commit")
-    if not upstream_path.isprintable():
-        raise click.BadParameter(
-            "`--upstream-path` must not contain characters that cannot be printed", param_hint="--upstream-path"
-        )
+    origin = _Origin(**options)
     checkout = find_checkout()
     if checkout is None:
         raise click.UsageError("The working directory is not inside a checkout of mcpgen. Run the command inside one.")
     with refusals_reported(as_json=as_json):
         room = SchemaRoom(checkout / "schema")
-        found = candidate(file)
-        pin = Pin(
-            revision=revision,
-            path=upstream_path,
-            commit=commit,
-            date=date.date() if date else None,
-            official_sha256=found.official_sha256,
-            sha256=sha256(found.content).hexdigest(),
-        )
-        added = vendor(room, checkout / "schema", pin, found.content)
+        is_extension = bool(origin.identifier) or name in room.extensions
+        origin.check(is_extension=is_extension)
+        adding = _add_extension if is_extension else _add_revision
+        added, path, found = adding(room, checkout / "schema", name, file, origin)
     if as_json:
-        echo_json(
-            {"revision": revision, "added": added, "sha256": pin.sha256, "diagnostics": to_builtins(found.warnings)}
-        )
+        key = "extension" if is_extension else "revision"
+        digest = sha256(found.content).hexdigest()
+        echo_json({key: name, "added": added, "sha256": digest, "diagnostics": to_builtins(found.warnings)})
         return
     echo_diagnostics(found.warnings, as_json=False)
     if added:
-        click.echo(f"Added schema/{revision}/schema.json, and its hashes to schema/PINNED.toml.")
+        click.echo(f"Added {path}, and its hashes to schema/PINNED.toml.")
+    elif is_extension:
+        click.echo(f"Extension {name} is already in schema/ with the same content. Nothing was changed.")
     else:
-        click.echo(f"Revision {revision} is already in schema/ with the same content. Nothing was changed.")
+        click.echo(f"Revision {name} is already in schema/ with the same content. Nothing was changed.")
+
+
+class _Origin(Struct, frozen=True, kw_only=True):
+    """What the options of `add` say about the origin of a document."""
+
+    upstream_path: str
+    commit: str
+    date: dt.datetime | None
+    identifier: str
+    base: str
+    source: str
+    replace: bool
+
+    def check(self, *, is_extension: bool) -> None:
+        """Refuse options that are not valid, or that apply to the other kind of document only."""
+        of_revisions = {"--upstream-path": self.upstream_path, "--commit": self.commit, "--date": self.date}
+        of_extensions = {"--base": self.base, "--source": self.source, "--replace": self.replace}
+        for option, value in (of_revisions if is_extension else of_extensions).items():
+            if value and is_extension:
+                raise click.UsageError(f"`{option}` applies to revisions only. For an extension, use `--source`.")
+            if value:
+                raise click.UsageError(f"`{option}` applies to extensions only. Add `--id ID`, or remove `{option}`.")
+        if self.commit and not re.fullmatch("[0-9a-f]{40}", self.commit):
+            raise click.BadParameter("`--commit` must have 40 hexadecimal digits", param_hint="--commit")
+        for option, text in (("--upstream-path", self.upstream_path), ("--source", self.source)):
+            if not text.isprintable():
+                message = f"`{option}` must not contain characters that cannot be printed"
+                raise click.BadParameter(message, param_hint=option)
+
+
+def _add_revision(
+    room: SchemaRoom, folder: Path, name: str, file: Path, origin: _Origin
+) -> tuple[bool, str, Candidate]:
+    found = candidate(file)
+    pin = Pin(
+        revision=name,
+        path=origin.upstream_path,
+        commit=origin.commit,
+        date=origin.date.date() if origin.date else None,
+        official_sha256=found.official_sha256,
+        sha256=sha256(found.content).hexdigest(),
+    )
+    return vendor(room, folder, pin, found.content), f"schema/{name}/schema.json", found
+
+
+def _add_extension(
+    room: SchemaRoom, folder: Path, name: str, file: Path, origin: _Origin
+) -> tuple[bool, str, Candidate]:
+    known = room.extension_pin(name) if name in room.extensions else None
+    identifier, base = origin.identifier or (known.id if known else ""), origin.base or (known.base if known else "")
+    if not is_identifier(identifier):
+        message = f"`--id` is not a valid identifier of an extension: {identifier!a}. It needs a prefix, such as "
+        raise click.BadParameter(f"{message}`com.example/name`.", param_hint="--id")
+    if not base or not origin.source:
+        missing = "--source" if base else "--base"
+        raise click.UsageError(f"`{missing}` is missing: schema/PINNED.toml records it for each extension.")
+    found = extension_candidate(file, room, base)
+    pin = ExtensionPin(
+        name=name,
+        id=identifier,
+        base=base,
+        source=origin.source,
+        official_sha256=found.official_sha256,
+        sha256=sha256(found.content).hexdigest(),
+    )
+    added = vendor_extension(room, folder, pin, found.content, replace=origin.replace)
+    return added, f"schema/extensions/{name}/schema.json", found
 
 
 @schema.command()
@@ -131,7 +203,7 @@ def verify(revision: str, file: Path, *, as_json: bool) -> None:
         is_extension = revision in room.extensions
         pinned = (room.extension_pin(revision) if is_extension else room.pin(revision)).official_sha256
         ours = room.extension_document(revision) if is_extension else room.document(revision)
-        found = extension_candidate(file) if is_extension else candidate(file)
+        found = extension_candidate(file, room, room.extension_pin(revision).base) if is_extension else candidate(file)
         if findings := list(differences(ours, found.document)):
             raise Refused(findings)
     official = found.official_sha256.startswith(pinned)

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from contextlib import contextmanager, suppress
 from hashlib import sha256
+from keyword import iskeyword
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,10 +18,13 @@ from mcpgen.codegen import names
 from mcpgen.codegen.canonical import canonical_bytes, reduce
 from mcpgen.codegen.diagnostics import Diagnostic, Refused, pointer_to
 from mcpgen.codegen.document import check_document, check_mcp, parse_document, read_bytes
+from mcpgen.codegen.equivalents import simplified
+from mcpgen.codegen.extension_document import Base, completed, linked
 from mcpgen.codegen.json_pointers import Json
 from mcpgen.codegen.keywords import shown
 from mcpgen.codegen.output import signals_held
-from mcpgen.codegen.pinned import PINNED, Pin, Pins, SchemaRoom, is_dated, is_label
+from mcpgen.codegen.overlay import Overlay, load_shared
+from mcpgen.codegen.pinned import PINNED, ExtensionPin, Pin, Pins, SchemaRoom, is_dated, is_label
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["Candidate", "candidate", "differences", "extension_candidate", "pins_bytes", "vendor"]
+__all__ = ["Candidate", "candidate", "differences", "extension_candidate", "pins_bytes", "vendor", "vendor_extension"]
 
 _IN_THE_WAY = (FileExistsError, IsADirectoryError, NotADirectoryError)
 _OUT_OF_THE_WAY = "Move it away, or choose another label. Nothing was changed."
@@ -59,14 +63,21 @@ def candidate(path: Path) -> Candidate:
     return _candidate(document, official, found)
 
 
-def extension_candidate(path: Path) -> Candidate:
-    """Return the document of an extension in the file at *path*, reduced. It is complete only with its base.
+def extension_candidate(path: Path, room: SchemaRoom, base: str) -> Candidate:
+    """Return the document of an extension of *base* in the file at *path*, reduced.
 
     Raises:
-        Refused: The file cannot be read.
+        Refused: The file cannot be read, or the document is not a supported schema together with that of *base*.
     """
     official = read_bytes(path)
-    return _candidate(parse_document(official, name=str(path)), official, [])
+    document = parse_document(official, name=str(path))
+    if found := [each for each in check_document(document) if each.code == "MG010"]:
+        raise Refused(found)
+    whole = completed(document, Base.of(room, base), Overlay(), load_shared(room.root / "overlay.toml"))
+    found = check_document(linked(simplified(whole)))
+    if any(finding.severity == "error" for finding in found):
+        raise Refused(found)
+    return _candidate(document, official, found)
 
 
 def _candidate(document: dict[str, Json], official: bytes, warnings: list[Diagnostic]) -> Candidate:
@@ -95,9 +106,35 @@ def vendor(room: SchemaRoom, folder: Path, pin: Pin, content: bytes) -> bool:
         Refused: MG304, the label is not valid; MG305, the revision has other content; MG307, the document cannot be
             written, or a file without a recorded hash is in its place.
     """
+    with _changing(folder):
+        return _vendor(SchemaRoom(room.root), folder / pin.revision / "schema.json", pin, content)
+
+
+def vendor_extension(room: SchemaRoom, folder: Path, pin: ExtensionPin, content: bytes, *, replace: bool) -> bool:
+    """Write *content* as the document of the extension ``pin.name`` and pin it. Return False if this is already done.
+
+    Args:
+        room: The schema room. It is read again under the lock.
+        folder: The folder of the room.
+        pin: The new pin.
+        content: The document in canonical form.
+        replace: Whether the document may replace that of another version, with its pin.
+
+    Raises:
+        Refused: MG304, the name is not valid or the identifier has another name; MG305, the extension has another
+            document or pin, and *replace* is false; MG307, as in `vendor`.
+    """
+    target = folder / "extensions" / pin.name / "schema.json"
+    with _changing(folder):
+        return _vendor_extension(SchemaRoom(room.root), target, pin, content, replace=replace)
+
+
+@contextmanager
+def _changing(folder: Path) -> Generator[None]:
+    """Hold the lock on *folder*, and report an error of the file system as MG307."""
     try:
         with _alone(folder):
-            return _vendor(SchemaRoom(room.root), folder / pin.revision / "schema.json", pin, content)
+            yield
     except OSError as error:
         message = f"cannot write {error.filename or folder}: {error.strerror or error}"
         hint = _OUT_OF_THE_WAY if isinstance(error, _IN_THE_WAY) else "Make the folder writable. Nothing was changed."
@@ -108,24 +145,51 @@ def _vendor(room: SchemaRoom, target: Path, pin: Pin, content: bytes) -> bool:
     if pin.revision in room.revisions:
         if room.document_bytes(pin.revision) == content:
             return False
-        message = f"revision {pin.revision} is already vendored with another document"
-        hint = f"`mcpgen schema verify {pin.revision} FILE` shows the differences. A vendored document must not change."
+        message = f"schema/ already has another document for the revision {pin.revision}, and it must not change"
+        hint = (
+            f"`mcpgen schema verify {pin.revision} FILE` shows the differences. To add a draft, choose another label."
+        )
         raise Refused([Diagnostic(code="MG305", message=message, hint=hint)])
     _check_label(pin.revision, room)
     _check_place(target, content)
-    new_folder, new_document = not target.parent.exists(), not target.exists()
+    _store(target, content, target.parents[1] / PINNED, _with(room.pins, pin))
+    return True
+
+
+def _vendor_extension(room: SchemaRoom, target: Path, pin: ExtensionPin, content: bytes, *, replace: bool) -> bool:
+    _check_name(pin, room)
+    others = [each for each in room.pins.extension if each.name != pin.name]
+    known = next((each for each in room.pins.extension if each.name == pin.name), None)
+    if known == pin and target.exists() and target.read_bytes() == content:
+        return False
+    if known is not None and not replace:
+        message = f"schema/ already has another document, or another record of it, for the extension {pin.name}"
+        hint = f"`mcpgen schema verify {pin.name} FILE` shows the differences. Add `--replace` to replace the document."
+        raise Refused([Diagnostic(code="MG305", message=message, hint=hint)])
+    _check_place(target, None if known else content)
+    extensions = tuple(sorted((*others, pin), key=lambda each: each.name))
+    pins = msgspec.structs.replace(room.pins, extension=extensions)
+    _store(target, content, target.parents[2] / PINNED, pins)
+    return True
+
+
+def _store(target: Path, content: bytes, pinned: Path, pins: Pins) -> None:
+    """Write *content* to *target*, then *pins* to *pinned*; restore *target* if that fails."""
+    before = target.read_bytes() if target.exists() else None
+    new_folder = not target.parent.exists()
     with signals_held():
-        target.parent.mkdir(exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
         try:
             _write(target, content)
-            _write(target.parents[1] / PINNED, pins_bytes(_with(room.pins, pin)))
+            _write(pinned, pins_bytes(pins))
         except BaseException:
-            if new_document:
+            if before is None:
                 target.unlink(missing_ok=True)
+            else:
+                _write(target, before)
             if new_folder:
                 target.parent.rmdir()
             raise
-    return True
 
 
 def pins_bytes(pins: Pins) -> bytes:
@@ -157,9 +221,9 @@ def differences(ours: Json, theirs: Json) -> Iterator[Diagnostic]:
         elif isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
             pending += ((left[index], right[index], (*path, index)) for index in reversed(range(len(left))))
         elif isinstance(left, list) and isinstance(right, list):
-            yield _differs(f"the vendored document has {len(left)} items here, and the file has {len(right)}", path)
+            yield _differs(f"the document in schema/ has {len(left)} items here, and the file has {len(right)}", path)
         elif type(left) is not type(right) or left != right:
-            yield _differs(f"the vendored document has {shown(left)} here, and the file has {shown(right)}", path)
+            yield _differs(f"the document in schema/ has {shown(left)} here, and the file has {shown(right)}", path)
 
 
 _HEADER = (
@@ -203,14 +267,34 @@ def _check_label(label: str, room: SchemaRoom) -> None:
         raise Refused([Diagnostic(code="MG304", message=message, hint="Choose another label.")])
 
 
-def _check_place(target: Path, content: bytes) -> None:
-    """Refuse to overwrite a file that this command did not write, or to write through a link."""
+def _check_name(pin: ExtensionPin, room: SchemaRoom) -> None:
+    """Refuse a name that cannot be that of a package, or that another document has."""
+    name = pin.name
+    if not (is_label(name.replace("_", "-")) and name.isidentifier() and name == names.snake(name)) or iskeyword(name):
+        message = f"{shown(name)} is not a valid name of an extension"
+        hint = "Use ASCII letters in lower case, digits and single underscores, and start with a letter."
+        raise Refused([Diagnostic(code="MG304", message=message, hint=hint)])
+    if name in room.revisions:
+        hint = "Choose another name."
+        raise Refused([Diagnostic(code="MG304", message=f"{name} is the label of a revision", hint=hint)])
+    for each in room.pins.extension:
+        if (each.name == name) != (each.id == pin.id):
+            message = f"schema/ has the extension {each.id} under the name {each.name}"
+            hint = "Use that name with that identifier, or another name with another identifier."
+            raise Refused([Diagnostic(code="MG304", message=message, hint=hint)])
+
+
+def _check_place(target: Path, content: bytes | None) -> None:
+    """Refuse to overwrite a file that this command did not write, or to write through a link.
+
+    *content* is what a file there may have; None stands for any content.
+    """
     for path in (target.parent, target):
         if path.is_symlink():
             message = f"{path} is a symbolic link, and the document is not written through links"
             raise Refused([Diagnostic(code="MG307", message=message, hint=_OUT_OF_THE_WAY)])
     # Equal content is left from a process that was killed before it wrote the pin.
-    if target.exists() and target.read_bytes() != content:
+    if content is not None and target.exists() and target.read_bytes() != content:
         message = f"{target} exists already and has no recorded hash, so it is not overwritten"
         raise Refused([Diagnostic(code="MG307", message=message, hint=_OUT_OF_THE_WAY)])
 
@@ -248,5 +332,5 @@ def _write(target: Path, content: bytes) -> None:
 
 
 def _differs(message: str, path: tuple[str | int, ...]) -> Diagnostic:
-    hint = "If the official document has changed, review the change before you vendor it."
+    hint = "If the official document has changed, review the change before you add it to `schema/`."
     return Diagnostic(code="MG306", pointer=pointer_to(*path), message=message, hint=hint)

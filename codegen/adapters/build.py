@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from mcpgen.codegen.adapters.declared import declared_in_file, declared_steps, module_name
 from mcpgen.codegen.adapters.emit import step_view
 from mcpgen.codegen.adapters.missing_changes import missing_changes, to_do_list
@@ -57,7 +59,10 @@ def plan_draft(room: SchemaRoom, source: Source, changes: Path | None) -> StepPl
     if missing and changes is not None and not changes.exists():
         _write_new(changes, to_do_list(source.base, source.revision, missing))
         hint = f"Replace each `...` in {changes}, then build again."
-        said = f"{source.base} to {source.revision}: {len(missing)} changes are not declared; {changes} lists them"
+        count = "1 change is not declared" if len(missing) == 1 else f"{len(missing)} changes are not declared"
+        said = f"{source.base} to {source.revision}: {count}; {changes} now has a stub for each"
+        # The file has the stubs, so the hints do not repeat them.
+        missing = [msgspec.structs.replace(each, hint=hint) for each in missing]
         missing.insert(0, Diagnostic(code="MG501", message=said, hint=hint))
     findings = missing or plan.rules.unused()
     if findings:

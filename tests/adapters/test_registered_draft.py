@@ -40,11 +40,13 @@ def registered(tmp_path_factory: pytest.TempPathFactory) -> Registered:
     (own / "next.toml").write_text(sixth.own_overlay(), encoding="utf-8")
     command = [
         *("build", "--schema", own / "next.json", "--revision", NEW, "--based-on", OLD, "--overlay", own / "next.toml"),
-        *("--adapters", "--changes", own / "changes.py", "--out", own / "out", "--json"),
+        *("--adapters", "--out", own / "out", "--json"),
     ]
+    listed = copy.mcpgen(*command)
+    command += ["--changes", own / "changes.py"]
     unfinished = copy.mcpgen(*command)
     to_do = (own / "changes.py").read_text(encoding="utf-8")
-    stubs = sixth_step.stubs_of(sixth.findings_of(unfinished))
+    stubs = sixth_step.stubs_of(sixth.findings_of(listed))
     (own / "changes.py").write_text(sixth_step.pasted(sixth_step.filled(stubs)), encoding="utf-8")
     done = copy.mcpgen(*command)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -69,6 +71,8 @@ def test_the_first_build_stops_and_writes_a_list_of_what_is_to_do(registered: Re
     assert 1 == registered.unfinished.returncode
     assert f"old={OLD!r}" in registered.to_do
     assert 10 == registered.to_do.count("        Change(")
+    assert "has a stub for each" in registered.unfinished.stdout
+    assert "Change(" not in registered.unfinished.stdout
     assert '"Root": "Folder",' in registered.to_do
 
 

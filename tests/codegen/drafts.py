@@ -63,6 +63,20 @@ def other_error_codes() -> dict[str, Any]:
     return document
 
 
+def with_prose(schema: Any) -> Any:
+    """Return *schema*, or a document, with a description in each schema, as official documents have them."""
+    if isinstance(schema, list):
+        return [with_prose(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {
+        key: {name: with_prose(inner) for name, inner in each.items()} if key == "properties" else with_prose(each)
+        for key, each in schema.items()
+    }
+    is_schema = any(isinstance(found.get(key), str) for key in ("type", "$ref")) or "anyOf" in found
+    return {"description": "What it is for.", **found} if is_schema else found
+
+
 def _add_request(definitions: dict[str, Any]) -> None:
     request = copy.deepcopy(definitions["ListToolsRequest"])
     request["properties"]["method"]["const"] = "tools/estimate"

@@ -85,7 +85,7 @@ def test_a_missing_file_is_drift(checkout: Path, name: str) -> None:
     result = run("--json")
 
     assert 1 == result.exit_code
-    assert [("MG403", f"{path} differs from a fresh build")] == [
+    assert [("MG403", f"{path} is missing")] == [
         (finding["code"], finding["message"]) for finding in json.loads(result.stdout)["diagnostics"]
     ]
 
@@ -109,7 +109,7 @@ def test_a_blocking_client_that_differs_from_its_source_is_drift(checkout: Path)
 
     path = checkout / "runtime" / "api" / "sync_client.py"
     assert (1, 0, 1) == (before.exit_code, built.exit_code, edited.exit_code)
-    assert f"{path} differs from a fresh build" in before.stderr
+    assert f"{path} is missing" in before.stderr
     assert "+    def fetch_resource(" in edited.stdout
 
 

@@ -8,11 +8,16 @@ import pytest
 
 from mcpgen.codegen import ir, parse
 from mcpgen.codegen.diagnostics import Refused
-from tests.codegen.packages import build
+from tests.codegen.packages import build, load
 from tests.codegen.verdicts import INTEGER, STRING, assert_exact, obj, ref, refusals
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+CLOSED = {"type": "object", "additionalProperties": False}
+NEEDS_B = {**obj(b=INTEGER), "required": ["b"]}
+NEEDS_K = {**obj(k=STRING), "required": ["k"]}
+OPEN_UNION = {"anyOf": [{**each, "additionalProperties": {}} for each in (NEEDS_B, NEEDS_K)]}
 
 EXACT: list[tuple[dict[str, Any], dict[str, Any]]] = [
     # a type beside properties or in another arm
@@ -40,6 +45,21 @@ EXACT: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"allOf": [obj(a={"type": "object", "additionalProperties": {}}), obj(a=obj(b=INTEGER))]}, {}),
     ({"allOf": [obj(a=STRING, b=INTEGER), {"required": ["a"]}]}, {}),
     ({"allOf": [{**obj(a=STRING), "additionalProperties": False}] * 2}, {}),
+    # members that forbid keys of others
+    ({"allOf": [CLOSED, obj(a={})]}, {}),
+    ({"allOf": [obj(a=STRING), {**obj(b=INTEGER), "additionalProperties": False}]}, {}),
+    ({"allOf": [obj(b=INTEGER), {**obj(a=STRING), "additionalProperties": False, "required": ["a"]}]}, {}),
+    ({"allOf": [{**obj(a={}, b=INTEGER), **CLOSED}, {**obj(a=STRING, k=STRING), **CLOSED}]}, {}),
+    ({"allOf": [ref("Y"), {**obj(a={}), "additionalProperties": {}}]}, {"Y": {**obj(a=STRING), **CLOSED}}),
+    ({"allOf": [obj(b=STRING), {"anyOf": [{**obj(a=STRING), **CLOSED}, {**obj(k=STRING), **CLOSED}]}]}, {}),
+    # objects under one key
+    ({"allOf": [obj(a=ref("Y")), obj(a={"properties": {"b": INTEGER}})]}, {"Y": obj(c=STRING)}),
+    ({"allOf": [obj(a={"allOf": [obj(b=INTEGER)]}), obj(a={**obj(c={}), "required": ["b"]})]}, {}),
+    ({"allOf": [obj(a=CLOSED), obj(a=obj(b=INTEGER))]}, {}),
+    ({"allOf": [obj(a=obj(b=INTEGER)), obj(a=ref("Y")), obj(a={**obj(b={}), "required": ["b"]})]}, {"Y": obj(k={})}),
+    ({"allOf": [obj(a={"type": "object", "additionalProperties": {}}), obj(a=ref("Y"))]}, {"Y": obj(b=INTEGER)}),
+    ({"allOf": [obj(a=ref("Y")), obj(a={"type": "object"})]}, {"Y": {"anyOf": [NEEDS_B, NEEDS_K]}}),
+    ({"allOf": [obj(a={"type": "object", "additionalProperties": {}}), obj(a=ref("Y"))]}, {"Y": OPEN_UNION}),
 ]
 
 
@@ -50,8 +70,6 @@ def test_what_can_be_merged_takes_what_json_schema_does(
 ) -> None:
     assert_exact(schema, tmp_path, **definitions)
 
-
-CLOSED = {"type": "object", "additionalProperties": False}
 
 REFUSED: list[tuple[dict[str, Any], dict[str, Any], list[tuple[str, str]]]] = [
     # types
@@ -76,16 +94,22 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], list[tuple[str, str]]]] = [
     ({"allOf": [obj(a=STRING), obj(a=INTEGER)]}, {}, [("MG122", "/allOf/1/properties/a")]),
     ({"allOf": [obj(a=STRING), obj(a=ref("Y"))]}, {"Y": INTEGER}, [("MG122", "/allOf/1/properties/a")]),
     ({"allOf": [obj(a=ref("Y")), obj(a=STRING)]}, {"Y": INTEGER}, [("MG122", "/allOf/1/properties/a")]),
+    ({"allOf": [obj(a=obj(b={})), obj(a=ref("Y"))]}, {"Y": OPEN_UNION}, [("MG122", "/allOf/1/properties/a")]),
     (
-        {"allOf": [obj(a=ref("Y")), obj(a={"properties": {"b": INTEGER}})]},
-        {"Y": obj(c=STRING)},
+        {"allOf": [obj(a={"type": "object", "additionalProperties": {}}), obj(a=ref("Y"))]},
+        {"Y": {"anyOf": [NEEDS_B, NEEDS_K]}},
         [("MG122", "/allOf/1/properties/a")],
     ),
-    ({"allOf": [obj(a={"allOf": [obj(b={})]}), obj(a=obj(c={}))]}, {}, [("MG122", "/allOf/1/properties/a")]),
-    ({"allOf": [obj(a=CLOSED), obj(a=obj(b=INTEGER))]}, {}, [("MG122", "/allOf/1/properties/a")]),
+    ({"allOf": [obj(a={"type": "object"}), obj(a=ref("Y"))]}, {"Y": STRING}, [("MG122", "/allOf/1/properties/a")]),
+    (
+        {"allOf": [obj(a={"allOf": [obj(b=STRING)]}), obj(a=obj(b=INTEGER))]},
+        {},
+        [("MG122", "/allOf/1/properties/a/properties/b")],
+    ),
     ({"allOf": [obj(a={"const": 1}), obj(a={"const": True})]}, {}, [("MG122", "/allOf/1/properties/a")]),
-    # keys that are not described
-    ({"allOf": [CLOSED, obj(a={})]}, {}, [("MG121", "/allOf/0")]),
+    # keys that are not described, or forbidden
+    ({"allOf": [CLOSED, {**obj(a={}), "required": ["a"]}]}, {}, [("MG113", "/allOf/1/required/0")]),
+    ({"allOf": [CLOSED, ref("Y")]}, {"Y": NEEDS_B}, [("MG113", "")]),
     (
         {"allOf": [{**CLOSED, "properties": {"a": {}}}, {"type": "object", "additionalProperties": STRING}]},
         {},
@@ -99,6 +123,28 @@ def test_what_cannot_be_merged_exactly_is_refused_in_its_place(
     schema: dict[str, Any], definitions: dict[str, Any], expected: list[tuple[str, str]]
 ) -> None:
     assert expected == refusals(schema, **definitions)
+
+
+def test_keys_that_a_member_forbids_are_no_attributes_and_a_warning_names_them(tmp_path: Path) -> None:
+    package = build({"$defs": {"X": {"allOf": [obj(a=STRING, b=STRING), {**obj(a={}), **CLOSED}]}}})
+
+    assert ["a"] == list(load(package, tmp_path).X.__struct_fields__)
+    assert [("MG127", "warning", "/$defs/X")] == [(each.code, each.severity, each.pointer) for each in package.findings]
+    assert "'b'" in package.findings[0].message
+
+
+def test_a_reference_is_kept_if_another_member_only_says_that_the_value_is_an_object() -> None:
+    schema = parse.parse({"$defs": {"X": {"allOf": [obj(a={"type": "object"}), obj(a=ref("Y"))]}, "Y": OPEN_UNION}})
+
+    assert ["X", "Y", "YB", "YK"] == list(schema.definitions)
+
+
+def test_an_object_with_the_keys_of_two_members_is_open_if_one_of_them_is() -> None:
+    loose = {"type": "object", "additionalProperties": {}}
+    schema = parse.parse({"$defs": {"X": {"allOf": [obj(a=loose), obj(a=ref("Y"))]}, "Y": obj(b=STRING)}})
+
+    assert ["X", "XA", "Y"] == list(schema.definitions)
+    assert ["dropped", "kept", "dropped"] == [each.unknown for each in schema.objects()]
 
 
 def test_an_allof_of_one_object_that_says_that_it_is_an_object_is_that_object() -> None:

@@ -105,8 +105,8 @@ def test_revisions_are_compared_with_their_overlays() -> None:
 def test_the_help_says_what_a_file_is_compared_as() -> None:
     said = " ".join(run("--help").stdout.split())
 
-    assert "A file that equals a vendored document, apart from descriptions, counts as that revision." in said
-    assert "applied only if A and B both count as vendored revisions" in said
+    assert "A file that equals the document of a revision, apart from descriptions, counts as that revision." in said
+    assert "if A or B is another document, the corrections are not applied to either" in said
 
 
 # Findings

@@ -116,6 +116,18 @@ def test_a_new_message_is_an_assumption_and_gets_the_defaults_of_its_base(tmp_pa
     assert "EstimateToolResult.resultType has the default 'complete', as in 2026-07-28." in package["assumptions"]
 
 
+def test_the_knowledge_of_a_base_fits_a_draft_with_and_without_descriptions(tmp_path: Path) -> None:
+    plain, described = tmp_path / "plain", tmp_path / "described"
+    plain.mkdir()
+    described.mkdir()
+    _, expected = built(drafts.next_revision(), plain, "--based-on", BASE)
+    door, found = built(drafts.with_prose(drafts.next_revision()), described, "--based-on", BASE)
+
+    assert expected["built"][0]["assumptions"] == found["built"][0]["assumptions"]
+    assert [] == expected["diagnostics"] == found["diagnostics"]
+    assert "complete" == door.EstimateToolResult(seconds=1.5).result_type
+
+
 def test_a_request_that_no_direction_lists_stops_the_build(tmp_path: Path) -> None:
     result = run(drafts.stray_request(), tmp_path, "--based-on", BASE, "--json")
 
@@ -167,6 +179,13 @@ def test_an_overlay_of_ones_own_has_to_fit(tmp_path: Path) -> None:
 @pytest.mark.parametrize("label", ["2025-11-25", "2026.07.28"])
 def test_a_label_that_is_taken_is_refused(label: str, tmp_path: Path) -> None:
     result = run(drafts.one_field(), tmp_path, "--based-on", BASE, "--json", label=label)
+
+    assert (1, [("MG305", "")]) == (result.exit_code, findings(result))
+
+
+def test_a_known_document_with_an_overlay_needs_a_label_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "next.toml").write_text('era = "stateless"\n', encoding="utf-8")
+    result = run(drafts.base(), tmp_path, "--overlay", tmp_path / "next.toml", "--json", label=BASE)
 
     assert (1, [("MG305", "")]) == (result.exit_code, findings(result))
 

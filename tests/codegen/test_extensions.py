@@ -14,7 +14,8 @@ from click.testing import CliRunner, Result
 
 from mcpgen.codegen.commands import build, check
 from mcpgen.codegen.docs import load_docs
-from mcpgen.codegen.extensions import extension_package, is_identifier
+from mcpgen.codegen.extension_document import is_identifier
+from mcpgen.codegen.extensions import extension_package
 from mcpgen.codegen.pinned import SchemaRoom
 from mcpgen.generated import v2026_07_28
 from mcpgen.generated.extensions import apps, tasks
@@ -30,6 +31,7 @@ BASE = "2026-07-28"
 IDENTIFIER = "com.example/rooms"
 
 ANNOTATIONS = SchemaRoom().document(BASE)["$defs"]["Annotations"]  # type: ignore[index, call-overload]  # any JSON
+OFFICIAL = "https://raw.githubusercontent.com/modelcontextprotocol/modelcontextprotocol"
 META = {"io.modelcontextprotocol/protocolVersion": BASE, "io.modelcontextprotocol/clientCapabilities": {}}
 SENDER = '[methods."rooms/reserve"]\nsender = "client"\n'
 
@@ -92,6 +94,64 @@ def test_a_reference_can_name_a_definition_of_the_base(tmp_path: Path) -> None:
     door = built(tmp_path, Room=obj(icon=ref("Icon")))
 
     assert door.decode(b'{"icon": {"src": "x"}}', door.Room).icon == v2026_07_28.Icon(src="x")
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "https://raw.githubusercontent.com/modelcontextprotocol/modelcontextprotocol/main/schema",
+        "https://raw.githubusercontent.com/modelcontextprotocol/modelcontextprotocol/refs/heads/main/schema",
+        "https://github.com/modelcontextprotocol/modelcontextprotocol/blob/0a1b2c/schema",
+    ],
+)
+def test_a_reference_can_name_a_definition_of_the_base_by_its_address(place: str, tmp_path: Path) -> None:
+    there = f"{place}/{BASE}/schema.json#/$defs/Icon"
+    door = built(tmp_path, Room=obj(icon={"$ref": there}))
+
+    assert door.decode(b'{"icon": {"src": "x"}}', door.Room).icon == v2026_07_28.Icon(src="x")
+
+
+@pytest.mark.parametrize(
+    ("address", "definitions"),
+    [
+        ("https://example.com/modelcontextprotocol/modelcontextprotocol/main/schema/2026-07-28/schema.json", {}),
+        (f"{OFFICIAL}/main/schema/2025-11-25/schema.json", {}),
+        (f"{OFFICIAL}/main/schema/2026-07-28/schema.json", {"Icon": obj(other=STRING)}),
+        (f"{OFFICIAL}/main/schema/2026-07-28/schema.json?raw=1", {}),
+    ],
+    ids=["elsewhere", "of another revision", "hidden by an own definition", "with a query"],
+)
+def test_a_reference_to_another_document_is_refused(address: str, definitions: dict[str, Any], tmp_path: Path) -> None:
+    room = obj(icon={"$ref": f"{address}#/$defs/Icon"})
+    result = run(tmp_path, {"$defs": {"Room": room, **definitions}}, "--json")
+
+    assert [("MG106", "/$defs/Room/properties/icon/$ref")] == codes(result)
+
+
+def test_an_extension_can_have_a_general_type_for_what_a_server_asks(tmp_path: Path) -> None:
+    anything = {"anyOf": [{}, {}]}
+    asked = {**obj(method=STRING, params={"type": "object"}), "required": ["method"]}
+    door = built(tmp_path, InputRequest=asked, InputRequests={"type": "object", "additionalProperties": anything})
+
+    assert "x/y" == door.decode(b'{"method": "x/y"}', door.InputRequest).method
+    assert not hasattr(door, "methods")
+
+
+@pytest.mark.parametrize("changed", [{}, {"$id": "https://example.com/another"}], ids=["as it is", "under another $id"])
+def test_the_document_of_an_official_extension_is_recognised(changed: dict[str, str], tmp_path: Path) -> None:
+    document = {**SchemaRoom().extension_document("tasks"), **changed}
+    result = run(tmp_path, document, "--id", tasks.EXTENSION)
+
+    assert 0 == result.exit_code, result.output
+    assert "class SubscriptionFilter" in (tmp_path / "out" / "tasks" / "models.py").read_text(encoding="utf-8")
+
+
+def test_an_overlay_of_the_user_replaces_that_of_an_official_extension(tmp_path: Path) -> None:
+    document = SchemaRoom().extension_document("tasks")
+    result = run(tmp_path, document, "--id", tasks.EXTENSION, overlay="models_only = true\n")
+
+    assert 0 == result.exit_code, result.output
+    assert ["__init__.py", "models.py"] == sorted(path.name for path in (tmp_path / "out" / "tasks").glob("*.py"))
 
 
 def test_an_inline_copy_of_a_base_type_is_the_class_of_the_base(tmp_path: Path) -> None:

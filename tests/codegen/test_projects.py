@@ -136,6 +136,24 @@ out = "src/app/mcp"
     assert 1 == run(check).exit_code
 
 
+@pytest.mark.parametrize(
+    ("table", "code", "expected"),
+    [
+        ('outt = "x"', "MG319", "unknown key `outt` (table 1)"),
+        ('out = "x"\nrevision = 5', "MG319", "(table 1, key revision)"),
+        ("", "MG319", "no field `out` (table 1)"),
+        ('out = "x"', "", "A table `[tool.mcpgen]` in pyproject.toml needs `revision`"),
+    ],
+)
+def test_a_wrong_table_says_which_key_is_wrong(table: str, code: str, expected: str, project: Path) -> None:
+    (project / "pyproject.toml").write_text(f"[tool.mcpgen]\n{table}\n", encoding="utf-8")
+    result = run(build)
+
+    assert 2 == result.exit_code
+    assert code in result.stderr
+    assert expected in result.stderr
+
+
 @pytest.mark.parametrize("table", ['outt = "x"', "out = 1", 'out = "x"\nrevision = 5', ""])
 def test_a_wrong_table_is_refused(table: str, project: Path) -> None:
     (project / "pyproject.toml").write_text(f"[tool.mcpgen]\n{table}\n", encoding="utf-8")
@@ -204,11 +222,11 @@ def test_a_template_of_ones_own_replaces_ours(project: Path) -> None:
         (
             "init",
             HEAD + "\n\n{{ module.nothing }}\n",
-            "init.py.jinja, line 4: 'dict object' has no attribute 'nothing'",
+            "init.py.jinja, line 4: there is no variable `nothing` in this place",
         ),
         ("models", HEAD + "{{ models.nothing }}", "models.py.jinja, line 2: "),
         ("init", HEAD + "{% if %}", "init.py.jinja, line 2: "),
-        ("init", HEAD + "x = = 1\n", "its output is not Python"),
+        ("init", HEAD + "\nx = = 1\n", "its output is not Python: line 1 of the output is 'x = = 1'"),
         ("init", HEAD + "{{ 1 / 0 }}", "init.py.jinja, line 2: ZeroDivisionError"),
         ("init", "{# mcpgen templates 2 #}\n", "is for version 2 of the variables"),
         ("init", "", "does not name a version of the variables"),

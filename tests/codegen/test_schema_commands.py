@@ -429,7 +429,7 @@ def test_differences_are_found_where_they_are(ours: object, theirs: object, expe
 def test_a_difference_in_length_is_told_by_the_lengths() -> None:
     (finding,) = vendoring.differences({"a": [1, 2]}, {"a": [1]})
 
-    assert finding.message == "the vendored document has 2 items here, and the file has 1"
+    assert finding.message == "the document in schema/ has 2 items here, and the file has 1"
 
 
 def test_verify_fails_on_another_revision() -> None:

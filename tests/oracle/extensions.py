@@ -6,8 +6,11 @@ import importlib
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from mcpgen.codegen.equivalents import simplified
 from mcpgen.codegen.extensions import patched_extension, vendored_extension
+from mcpgen.codegen.overlay import Overlay
 from mcpgen.codegen.pinned import SchemaRoom
 from mcpgen.generated._support.structs import Open
 from tests.oracle.oracle import Comparison
@@ -27,6 +30,24 @@ def patched(name: str) -> Mapping[str, Any]:
     """Return the document that the bindings of the extension *name* are exact for."""
     room = SchemaRoom()
     return patched_extension(room, vendored_extension(room, name))
+
+
+@cache
+def official(name: str) -> Mapping[str, Any]:
+    """Return the document of the extension *name* with what it needs of its base, without its overlay."""
+    room = SchemaRoom()
+    return patched_extension(room, msgspec.structs.replace(vendored_extension(room, name), overlay=Overlay()))
+
+
+def own_names(name: str) -> list[str]:
+    """Return the definitions of the extension *name* that are not those of its base."""
+    pin = SchemaRoom().extension_pin(name)
+    base = importlib.import_module(f"mcpgen.generated.v{pin.base.replace('-', '_')}")
+    return [
+        each
+        for each in patched(name)["$defs"]
+        if hasattr(door(name), each) and getattr(base, each, None) is not getattr(door(name), each)
+    ]
 
 
 def bindings(name: str) -> Bindings:
@@ -53,9 +74,7 @@ def _shaped(schema: Any) -> Any:
     if "pattern" in schema and schema.get("type") == "string":
         return {"enum": TIMES}
     return {
-        key: {name: _shaped(each) for name, each in value.items() if each is not False}
-        if key == "properties"
-        else _shaped(value)
+        key: {name: _shaped(each) for name, each in value.items()} if key == "properties" else _shaped(value)
         for key, value in schema.items()
         if key != "propertyNames"
     }

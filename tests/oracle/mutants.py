@@ -68,6 +68,7 @@ class Mutations:
     def _collect(self, shape: Shape) -> None:
         match shape:
             case Record(properties=properties, extra=extra):
+                self._collect_absent(shape)
                 for key, inner in properties.items():
                     self._collect(inner)
                     if isinstance(inner, Choice) and len(inner.values) == 1:
@@ -85,6 +86,12 @@ class Mutations:
                 self._collect_rivals([arm for arm in self._flat(shape) if isinstance(arm, Record)])
                 for arm in shape.arms:
                     self._collect(arm)
+
+    def _collect_absent(self, record: Record) -> None:
+        """Remember the keys that *record* must not have, to give them to its instances."""
+        if record.absent:
+            foreign = self._rivals.setdefault((frozenset(record.required), frozenset(record.properties)), [])
+            foreign += [key for key in record.absent if key not in foreign]
 
     def _collect_rivals(self, records: list[Record]) -> None:
         """Remember which keys would make an object of one arm look like one of another."""

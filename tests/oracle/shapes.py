@@ -59,11 +59,16 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An object; ``extra`` is the shape of keys that are not listed, or None where the object is closed."""
+    """An object.
+
+    ``extra`` is the shape of keys that are not listed, or None where the object is closed. ``absent`` has the keys that
+    must be absent, because their schema is false or another part of an ``allOf`` forbids them.
+    """
 
     properties: dict[str, Shape]
     required: tuple[str, ...]
     extra: Shape | None
+    absent: tuple[str, ...] = ()
 
     @property
     def optional(self) -> tuple[str, ...]:
@@ -180,11 +185,15 @@ class Shapes:
     def _record(self, schema: Schema) -> Record:
         # An object that lists no keys at all is a map of anything: it would be of no use as a closed one.
         extra = schema.get("additionalProperties", "properties" not in schema)
-        properties = {key: self.shape(value) for key, value in schema.get("properties", {}).items()}
+        listed = schema.get("properties", {})
+        properties = {key: self.shape(value) for key, value in listed.items() if value is not False}
+        absent = tuple(key for key, value in listed.items() if value is False)
         required = tuple(schema.get("required", ()))
+        if set(required) & set(absent):
+            raise UnsupportedSchema(f"required keys that must be absent: {sorted(set(required) & set(absent))}")
         unlisted = Anything() if extra is False else self.shape(extra)
         properties |= {key: unlisted for key in required if key not in properties}
-        return Record(properties, required, None if extra is False else unlisted)
+        return Record(properties, required, None if extra is False else unlisted, absent)
 
     def _asserted(self, schema: Schema) -> Schema:
         schema = {key: value for key, value in schema.items() if key not in ANNOTATIONS}
@@ -246,10 +255,8 @@ def _conjunction(keyword: str, one: Json, other: Json) -> Json:  # noqa: C901  (
             common = [value for value in one if value in other]
         case "type":
             common = _common_types(one, other)
-        case "additionalProperties" if isinstance(one, dict) and isinstance(other, dict):
-            return {"allOf": [one, other]}
-        case "additionalProperties" if True in (one, other):
-            return other if one is True else one
+        case "additionalProperties":
+            return _further(one, other)
         case "properties":
             return {}  # merged by _properties, which needs both whole schemas
         case _:
@@ -257,6 +264,12 @@ def _conjunction(keyword: str, one: Json, other: Json) -> Json:  # noqa: C901  (
     if not common:
         raise UnsupportedSchema(f"{keyword} {one!r} together with {other!r}")
     return common
+
+
+def _further(one: Schema | bool, other: Schema | bool) -> Schema | bool:  # noqa: FBT001  (true and false are schemas)
+    if isinstance(one, bool) or isinstance(other, bool):
+        return False if False in (one, other) else other if one is True else one
+    return {"allOf": [one, other]}
 
 
 def _common_types(one: Json, other: Json) -> list[str]:
@@ -270,7 +283,10 @@ def _common_types(one: Json, other: Json) -> list[str]:
 
 
 def _properties(one: Schema, other: Schema) -> dict[str, Schema | bool]:
-    """Merge two sets of properties; a key that only one lists obeys the other's ``additionalProperties`` too."""
+    """Merge two sets of properties; a key that only one lists obeys the other's ``additionalProperties`` too.
+
+    The schema of a key that must be absent is false.
+    """
     merged: dict[str, Schema | bool] = {}
     for key in dict.fromkeys([*one.get("properties", {}), *other.get("properties", {})]):
         wanted: list[Schema | bool] = []
@@ -279,6 +295,7 @@ def _properties(one: Schema, other: Schema) -> dict[str, Schema | bool]:
             if schema not in (True, {}) and schema not in wanted:
                 wanted.append(schema)
         if False in wanted:
-            raise UnsupportedSchema(f"allOf with a closed part that does not list {key!r}")
+            merged[key] = False
+            continue
         merged[key] = wanted[0] if len(wanted) == 1 else {"allOf": wanted} if wanted else {}
     return merged

@@ -12,6 +12,7 @@ import pytest
 from tests.oracle import subjects
 from tests.oracle.coverage import Arms, unseen
 from tests.oracle.instances import Instances, scrambled
+from tests.oracle.mutants import Mutations
 from tests.oracle.samples import OpenObject
 from tests.oracle.shapes import UnsupportedSchema
 from tests.oracle.validators import Validators
@@ -221,13 +222,22 @@ def test_all_of_is_merged() -> None:
         {"type": "string", "pattern": "^a"},
         {"$ref": "https://example.com/schema.json"},
         {"allOf": [{"const": 1}, {"const": 2}]},
-        {"type": "object", "additionalProperties": False, "properties": {"x": False}},
+        {"type": "object", "required": ["x"], "properties": {"x": False}},
     ],
     ids=["keyword", "remote reference", "contradiction", "false"],
 )
 def test_what_the_generator_does_not_understand_is_an_error(definition: dict[str, Any]) -> None:
     with pytest.raises(UnsupportedSchema):
         list(schema(A=definition).systematic("A"))
+
+
+def test_a_key_that_must_be_absent_is_in_no_instance_and_in_a_mutant() -> None:
+    closed = {"type": "object", "properties": {"x": {"type": "null"}}, "additionalProperties": False}
+    definitions = {"A": {"allOf": [{"type": "object", "properties": {"y": {}}}, closed]}}
+
+    assert [{}, {"x": None}] == list(schema(**definitions).systematic("A"))
+    found = Mutations({"$defs": definitions}).of({"x": None}, set())
+    assert {"x": None, "y": None} in [mutant.value for mutant in found]
 
 
 def test_scrambling_reorders_keys_and_nothing_else() -> None:
