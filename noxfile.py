@@ -182,11 +182,13 @@ def interop(session: nox.Session) -> None:
 
 @nox.session
 def packages(session: nox.Session) -> None:
-    """Let servers, clients and bridges from PyPI and npm, as they come, work with ours."""
+    """Let servers, clients, bridges and implementations of tasks from PyPI and npm work with ours."""
     install(session, "test")
     # As in interop.
     env = SAFE | {"PYTHONPATH": str(HERE)}
     session.run("python", "-m", "tests.interop.packages.runs", *session.posargs, env=env)
+    if not session.posargs:
+        session.run("python", "-m", "tests.interop.tasks.runs", env=env)
 
 
 @nox.session

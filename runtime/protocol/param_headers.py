@@ -239,12 +239,14 @@ def param_header_values(param_headers: ParamHeaders, arguments: Mapping[str, Any
     return found
 
 
-def header_mismatch(
+def header_mismatch(  # noqa: PLR0913 (the request's, and the tool's)
     headers: Mapping[str, str],
     method: str,
     params: Mapping[str, Any],
     revision_in_body: str | None,
     param_headers: ParamHeaders | None,
+    *,
+    needs_name: bool = True,
 ) -> str | None:
     """Return the message of the error -32020 if the headers of a request do not repeat its body; None if they do.
 
@@ -258,11 +260,12 @@ def header_mismatch(
         revision_in_body: The revision in its ``_meta``. If it is missing, which is another error (-32602), the header
             only has to be present.
         param_headers: Those of the tool to call, if there is one.
+        needs_name: Whether ``Mcp-Name`` has to be present, if the method has a member that it repeats.
     """
     try:
         _compare_plain(headers, http.REVISION, "MCP-Protocol-Version", revision_in_body)
         _compare_plain(headers, http.METHOD, "Mcp-Method", method)
-        if method in NAMED_BY:
+        if method in NAMED_BY and (needs_name or http.NAME in headers):
             _compare_name(headers, params.get(NAMED_BY[method]))
         if param_headers is not None and method == "tools/call":
             arguments = params.get("arguments")

@@ -7,7 +7,8 @@ import os
 import signal
 import sqlite3
 import sys
-from contextlib import asynccontextmanager
+import time
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,18 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcpgen import Client, Context, Process, RequestRefused, Server, SqliteTaskStore, TaskCancelled, TaskLimits, connect
+from mcpgen import (
+    Client,
+    Context,
+    Process,
+    RequestRefused,
+    Server,
+    SqliteTaskStore,
+    TaskCancelled,
+    TaskLimits,
+    TransportClosed,
+    connect,
+)
 from mcpgen.generated.extensions import tasks
 from mcpgen.generated.v2026_07_28 import ElicitResult
 from mcpgen.runtime.server.tasks.task_requests import steady_clock
@@ -54,6 +66,23 @@ def process() -> int:
     return os.getpid()
 
 server.run()
+"""
+
+HTTP_WORKER = """
+import socket, sys, anyio, uvicorn
+from mcpgen import Server, SqliteTaskStore, TaskLimits
+
+server = Server("kitchen", tasks=SqliteTaskStore(sys.argv[1]), task_limits=TaskLimits(lease_seconds=0.6))
+
+@server.tool(task=True, replay=True)
+async def again() -> str:
+    await anyio.sleep(3600)
+    return "never"
+
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+app = server.asgi(user=lambda _scope: "alice")
+uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[listener])
 """
 
 
@@ -199,6 +228,7 @@ async def test_a_worker_that_was_only_suspended_gives_up_its_tasks(tmp_path: Pat
     assert failed == again
 
 
+@pytest.mark.spec("ext-tasks", "specification/draft/tasks#protocol-errors")
 async def test_a_locked_store_is_an_error_of_the_request_and_recovers(tmp_path: Path) -> None:
     path = tmp_path / "tasks.db"
     server = Server("bakery", tasks=SqliteTaskStore(path, lock_seconds=0.01))
@@ -235,7 +265,7 @@ async def test_a_damaged_store_is_an_error_of_each_request(tmp_path: Path) -> No
         assert {"tools"} <= set(await ask(client, "tools/list"))
 
 
-async def test_a_full_store_refuses_new_tasks_and_a_result_that_does_not_fit(tmp_path: Path) -> None:
+async def test_a_full_store_refuses_new_startedand_a_result_that_does_not_fit(tmp_path: Path) -> None:
     store = SqliteTaskStore(tmp_path / "tasks.db", max_tasks=2, max_outcome_bytes=5000)
     server = Server("bakery", tasks=store)
 
@@ -303,7 +333,7 @@ def test_a_store_that_is_dropped_leaves_no_open_file(tmp_path: Path) -> None:
     assert [] == open_files()
 
 
-async def test_a_thousand_tasks_wait_for_input_within_the_limits() -> None:
+async def test_a_thousand_startedwait_for_input_within_the_limits() -> None:
     server = Server("bakery", task_limits=TaskLimits(max_running_per_principal=1000))
 
     @server.tool(task=True)
@@ -341,7 +371,7 @@ async def test_by_default_one_owner_cannot_run_more_than_its_share() -> None:
             await create(client, "forever")
 
 
-async def test_the_arguments_of_running_tasks_count_until_their_functions_have_ended() -> None:
+async def test_the_arguments_of_running_startedcount_until_their_functions_have_ended() -> None:
     limits = TaskLimits(max_running_bytes=300_000, max_running_bytes_per_principal=120_000)
     server = Server("bakery", task_limits=limits)
 
@@ -439,3 +469,202 @@ async def test_the_functions_of_a_client_are_not_asked_twice_for_one_request() -
     async with connect(server, tasks=True, elicit=elicit) as client:
         assert "decline decline" == (await client.call_tool("wait")).text
     assert ["First?", "Second?"] == asked
+
+
+async def test_a_full_disk_is_an_error_of_the_request_and_recovers(tmp_path: Path) -> None:
+    store = SqliteTaskStore(tmp_path / "tasks.db")
+    server = Server("bakery", tasks=store)
+    gate = anyio.Event()
+
+    @server.tool(task=True)
+    async def large() -> str:
+        await gate.wait()
+        return "x" * 100_000
+
+    async def fill(client: Client) -> None:
+        """Create tasks until there is no room in the last page."""
+        for _ in range(1000):
+            await create(client, "large")
+
+    async with server.running(), declared(server) as client:
+        task = await create(client, "large")
+        database = store._connection()
+        (pages,) = database.execute("PRAGMA page_count").fetchone()
+        database.execute(f"PRAGMA max_page_count = {pages}")
+        gate.set()
+        await anyio.sleep(0.1)  # the function ends while its result cannot be stored
+        still = await ask(client, "tasks/get", taskId=task)
+        with pytest.raises(RequestRefused, match="The task store does not answer; try again later") as refused:
+            await fill(client)
+        database.execute("PRAGMA max_page_count = 1000000")
+        done = await when(client, task, lambda found: found["status"] != "working")
+
+    assert ("working", -32603, "completed") == (still["status"], refused.value.code, done["status"])
+
+
+async def test_a_store_that_is_damaged_while_it_is_used_is_an_error_of_each_request(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.db"
+    server = bakery(path)
+    async with server.running(), declared(server) as client:
+        task = await create(client, "forever")
+        store: Any = server._engine.tasks._tasks.store  # type: ignore[union-attr]  # of this process
+        store._connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        store.close()
+        path.write_bytes(path.read_bytes()[:4096] + b"damage" * 2000)
+        with pytest.raises(RequestRefused, match="The task store does not answer") as refused:
+            await ask(client, "tasks/get", taskId=task)
+        assert {"tools"} <= set(await ask(client, "tools/list"))
+
+    assert -32603 == refused.value.code
+
+
+async def test_a_clock_of_the_system_that_is_set_forward_expires_no_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    jump = [0.0]
+    now = time.time
+    monkeypatch.setattr(time, "time", lambda: now() + jump[0])
+    server = Server("bakery", task_limits=TaskLimits(default_ttl_ms=60_000))
+
+    @server.tool(task=True)
+    async def forever() -> str:
+        await anyio.sleep(3600)
+        return "never"
+
+    async with server.running(), declared(server) as client:
+        task = await create(client, "forever")
+        for jump[0] in (86_400.0, -86_400.0):
+            later = await create(client, "forever")
+            found = [await ask(client, "tasks/get", taskId=each) for each in (task, later)]
+            assert ["working", "working"] == [each["status"] for each in found]
+            assert found[0]["createdAt"] <= found[1]["createdAt"] < found[0]["createdAt"][:17] + "99"
+
+
+@asynccontextmanager
+async def of_alice(server: Server[Any]) -> AsyncGenerator[Client]:
+    """Connect a client of 2025-11-25 that the transport has authenticated."""
+    async with connect(server, revisions=["2025-11-25"], elicit=lambda _params, _context: None) as client:
+        (*_, connection) = server._engine.connections
+        connection.session.user = "alice"
+        yield client
+
+
+async def start(client: Client, tool: str, **arguments: Any) -> str:
+    created = await ask(client, "tools/call", name=tool, arguments=arguments, task={})
+    return str(created["task"]["taskId"])
+
+
+def kitchen(path: Path, runs: list[str]) -> Server[Any]:
+    """Return a server whose functions wait in the first run, and note each run in *runs*."""
+    server = Server("kitchen", tasks=SqliteTaskStore(path), task_limits=TaskLimits(lease_seconds=LEASE_SECONDS))
+
+    async def run(name: str, ctx: Context) -> str:
+        runs.append(name)
+        await ctx.progress(1, 2, "Kneading")
+        await ctx.log("info", "kneading")
+        if runs.count(name) == 1:
+            await anyio.sleep(3600)
+        return f"{name} done"
+
+    @server.tool(task=True, replay=True)
+    async def again(ctx: Context) -> str:
+        return await run("again", ctx)
+
+    @server.tool(task=True)
+    async def once(ctx: Context) -> str:
+        return await run("once", ctx)
+
+    @server.tool(task=True, replay=True)
+    async def asking(ctx: Context) -> str:
+        await run("asking", ctx)
+        return (await ctx.elicit("Who?", NAME)).action
+
+    return server
+
+
+async def test_the_handshake_task_of_a_user_runs_again_when_its_worker_has_died(tmp_path: Path) -> None:
+    runs: list[str] = []
+    one, other = kitchen(tmp_path / "tasks.db", runs), kitchen(tmp_path / "tasks.db", runs)
+    async with one.running(), of_alice(one) as client:
+        started = [await start(client, each) for each in ("again", "once", "asking")]
+        engine_tasks: Any = one._engine.tasks
+        engine_tasks._worker_of(one._engine)._watch = lambda: 3600.0  # it counts no beats
+        async with other.running(), of_alice(other) as asks:
+            again, once, asking = [
+                await when(asks, each, lambda found: found["status"] != "working") for each in started
+            ]
+            done = await ask(asks, "tasks/result", taskId=started[0])
+            refused = await ask(asks, "tasks/result", taskId=started[2])
+
+    assert ("completed", "failed", "failed") == (again["status"], once["status"], asking["status"])
+    assert "again done" == done["content"][0]["text"]
+    assert {"io.modelcontextprotocol/related-task": {"taskId": started[0]}} == done["_meta"]
+    assert "The process that ran the task has ended" == once["statusMessage"]
+    assert refused["isError"]
+    assert ["again", "once", "asking", "again", "asking"] == runs[:3] + sorted(runs[3:])
+
+
+async def test_the_handshake_task_of_a_user_runs_again_when_its_session_has_ended(tmp_path: Path) -> None:
+    runs: list[str] = []
+    server = kitchen(tmp_path / "tasks.db", runs)
+    async with server.running():
+        async with of_alice(server) as client:
+            started = [await start(client, each) for each in ("again", "once")]
+            with anyio.fail_after(PATIENCE_SECONDS):
+                while len(runs) < 2:  # noqa: ASYNC110 (the functions have no event)
+                    await anyio.sleep(0.001)
+        async with of_alice(server) as client:
+            again, once = [await when(client, each, lambda found: found["status"] != "working") for each in started]
+
+    assert ("completed", "failed", ["again", "once", "again"]) == (again["status"], once["status"], runs)
+
+
+async def test_the_handshake_task_of_a_connection_ends_with_it(tmp_path: Path) -> None:
+    runs: list[str] = []
+    server = kitchen(tmp_path / "tasks.db", runs)
+    async with server.running():
+        async with connect(server, revisions=["2025-11-25"]) as client:
+            task = await start(client, "again")
+            record = server._engine.tasks._tasks.store.get(task)  # type: ignore[union-attr]  # of this process
+            assert record.call is None
+        async with connect(server, revisions=["2025-11-25"]) as client:
+            with pytest.raises(RequestRefused, match="There is no such task"):
+                await ask(client, "tasks/get", taskId=task)
+
+    assert ["again"] == runs
+
+
+async def test_a_server_that_stops_leaves_the_handshake_task_of_a_user_to_another(tmp_path: Path) -> None:
+    runs: list[str] = []
+    first, second = kitchen(tmp_path / "tasks.db", runs), kitchen(tmp_path / "tasks.db", runs)
+    async with first.running(), of_alice(first) as client:
+        started = [await start(client, each) for each in ("again", "once")]
+        with anyio.fail_after(PATIENCE_SECONDS):
+            while len(runs) < 2:  # noqa: ASYNC110 (the functions have no event)
+                await anyio.sleep(0.001)
+    async with second.running(), of_alice(second) as client:
+        again, once = [await when(client, each, lambda found: found["status"] != "working") for each in started]
+
+    assert ("completed", "failed") == (again["status"], once["status"])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="kills the process with a signal of POSIX")
+async def test_the_handshake_task_of_a_user_runs_again_when_its_process_is_killed(tmp_path: Path) -> None:
+    program = tmp_path / "worker.py"
+    program.write_text(HTTP_WORKER, encoding="utf-8")
+    command = [sys.executable, str(program), str(tmp_path / "tasks.db")]
+    async with await anyio.open_process(command, stderr=None) as process:
+        assert process.stdout is not None
+        with anyio.fail_after(PATIENCE_SECONDS):
+            port = int(await process.stdout.receive())
+        with suppress(TransportClosed):  # the goodbye of the client does not reach the server
+            async with connect(f"http://127.0.0.1:{port}/mcp", revisions=["2025-11-25"]) as client:
+                task = await start(client, "again")
+                process.kill()
+                await process.wait()
+
+    runs = ["again"]  # of the process that was killed
+    server = kitchen(tmp_path / "tasks.db", runs)
+    async with server.running(), of_alice(server) as client:
+        found = await when(client, task, lambda found: found["status"] != "working")
+
+    assert ("completed", ["again", "again"]) == (found["status"], runs)

@@ -23,6 +23,7 @@ from tests.interop.relay import Relay
 from tests.interop.server_expectations import spoken
 from tests.interop.sloppy.readings import faults, stored
 from tests.interop.stdio_runs import agreements, ask, converse, server_command
+from tests.interop.tasks.runs import failures as task_failures
 from tests.interop.transports import ALL, STDIO, TRANSPORTS, Cell, columns
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 wrong += disagreements(web.agreements(), "HTTP")
             with timed("packages as they come"):
                 wrong += package_failures(each for each in packages() if each.always)
+            with timed("tasks"):
+                wrong += task_failures(lambda peer, transport: transport in peer.always)
             wrong += faults(stored())  # what `nox -s sloppy` has read
             PAGE.write_text(page.text(clients, others, results, found), encoding="utf-8", newline="\n")
     verdicts = [verdict.outcome for each in results.values() for verdict in each.values()]

@@ -9,6 +9,7 @@ from tests.interop.client_expectations import FEATURES, LABELS, Verdict
 from tests.interop.packages import page as packages_page
 from tests.interop.sloppy import page as sloppy_page
 from tests.interop.sloppy.readings import stored
+from tests.interop.tasks import page as tasks_page
 from tests.interop.transports import ALL, HTTP, SESSIONLESS, SSE, STDIO, Cell
 
 if TYPE_CHECKING:
@@ -167,6 +168,7 @@ def _lines(peers: list[Peer], servers: list[Server], results: Results, agreement
     yield "\n## Features\n\n| feature | what is looked at | with their servers, if something else |\n|---|---|---|\n"
     yield from (f"| {feature} | {MEANING[feature]} | {MEANING_FOR_US.get(feature, '')} |\n" for feature in FEATURES)
     yield from packages_page.lines()
+    yield from tasks_page.lines()
     yield from sloppy_page.lines(stored())
 
 

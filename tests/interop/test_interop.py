@@ -32,6 +32,9 @@ from tests.interop.peer_packages import Server, peers, servers
 from tests.interop.reference_servers import EVERYTHING, TIME
 from tests.interop.server_expectations import asked_of, spoken
 from tests.interop.stdio_recording import breaches, violations
+from tests.interop.tasks import page as tasks_page
+from tests.interop.tasks.runs import TRANSPORTS as TASK_TRANSPORTS
+from tests.interop.tasks.runs import missing, task_peers
 from tests.interop.transports import ALL, HTTP, SSE, STDIO, TRANSPORTS, Cell, columns, looked_at
 
 HERE = Path(__file__).parent
@@ -99,6 +102,16 @@ def test_packages_that_come_as_they_are_are_pinned_and_on_the_page() -> None:
 
     assert [] == [each for each in pins if not re.fullmatch(r"@?[^@=]+(==|@)\d+(\.\d+)+(a\d+)?", each)]
     assert [] == [line for line in packages_page.lines() if line not in shown]
+
+
+def test_implementations_of_tasks_are_pinned_and_on_the_page() -> None:
+    shown = PAGE.read_text(encoding="utf-8")
+    pins = [pin for each in task_peers() for pin in each.package.split()]
+
+    assert [] == [each for each in pins if not re.fullmatch(r"@?[^@=]+(==|@)\d+(\.\d+)+", each)]
+    assert {each.peer for each in missing()} <= {each.name for each in task_peers()}
+    assert {way for each in task_peers() for way in each.always} <= {*TASK_TRANSPORTS}
+    assert [] == [line for line in tasks_page.lines() if line not in shown]
 
 
 def test_servers_of_every_language_offer_what_ours_does() -> None:

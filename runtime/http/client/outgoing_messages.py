@@ -52,6 +52,7 @@ class _Meta(Struct):
 class _Params(Struct):
     name: Any = UNSET
     uri: Any = UNSET
+    task_id: Any = field(name="taskId", default=None)
     meta: _Meta | UnsetType = field(name="_meta", default=UNSET)
 
 
@@ -98,7 +99,7 @@ class OutgoingMessage(Struct, eq=False):
             found = _decode_params(self.params)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return  # the server reports the error
-        self.params_in_headers = {"name": found.name, "uri": found.uri}
+        self.params_in_headers = {"name": found.name, "uri": found.uri, "taskId": found.task_id}
         if not isinstance(found.meta, UnsetType) and found.meta.revision in _STATELESS:
             self.revision = found.meta.revision
 

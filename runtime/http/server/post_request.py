@@ -139,7 +139,7 @@ class PostRequest(HttpRequest, eq=False):
         if meta.revision is not UNSET and meta.revision == revision and revision not in handlers.stateless_revisions:
             await responses.send_unsupported_revision(self.send, revision, handlers.served, request_id=request.id)
             return
-        problem = header_problem(handlers, self.headers, request, meta)
+        problem = header_problem(handlers, self.headers, request, meta, self.state.engine.reading)
         if problem is not None:
             data = None
             if request.method == "initialize":  # tells a client of a handshake revision what the server supports

@@ -13,6 +13,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from mcpgen.runtime.errors import RequestError, UnknownRevision
 from mcpgen.runtime.http.server.open_requests import CountedConnection
+from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.protocol.capabilities import client_peer
 from mcpgen.runtime.protocol.negotiation import missing_fields
 from mcpgen.runtime.protocol.newest import ErrorCode
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.limits import Limits
     from mcpgen.runtime.protocol.messages import Request
     from mcpgen.runtime.protocol.negotiation import RequestMeta
+    from mcpgen.runtime.protocol.reading_policy import ReadingPolicy
     from mcpgen.runtime.server.engine import Engine
     from mcpgen.runtime.server.exchange import OpenRequest
     from mcpgen.runtime.server.handler_table import HandlerTable
@@ -116,12 +118,15 @@ class StatelessConnection(CountedConnection):
 
 
 def header_problem(
-    handlers: HandlerTable, headers: Mapping[str, str], request: Request, meta: RequestMeta
+    handlers: HandlerTable, headers: Mapping[str, str], request: Request, meta: RequestMeta, reading: ReadingPolicy
 ) -> str | None:
     """Return why the headers of a request do not match its body; None if they do.
 
+    The task extension demands `Mcp-Name` of clients only. FastMCP 4 does not send it, so *reading* decides.
+
     Spec:
-        2026-07-28, basic/transports/streamable-http, "Server Validation".
+        2026-07-28, basic/transports/streamable-http, "Server Validation"; ext-tasks,
+        specification/draft/tasks, "Streamable HTTP: Routing Headers".
     """
     method = request.method
     params: dict[str, object] = {}
@@ -136,7 +141,11 @@ def header_problem(
         if param_headers is not None and not isinstance(meta.arguments, UnsetType):
             params["arguments"] = _read(_decode_arguments, meta.arguments)
     revision = None if isinstance(meta.revision, UnsetType) else meta.revision
-    return header_mismatch(headers, method, params, revision, param_headers)
+    needs_name = reading.is_strict or NAMED_BY.get(method) != "taskId"
+    problem = header_mismatch(headers, method, params, revision, param_headers, needs_name=needs_name)
+    if problem is None and not needs_name and http.NAME not in headers:
+        reading.note(f"a {method} request", "the Mcp-Name header is missing")
+    return problem
 
 
 def _read(decode: Callable[[Raw], T], value: Raw) -> T | None:

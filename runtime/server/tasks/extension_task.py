@@ -57,9 +57,8 @@ class ExtensionTask(RunningTask):
         max_rounds: int,
         reading: ReadingPolicy,
     ) -> None:
-        super().__init__(task_id, change=change, changed=lambda _: None, closed=closed)
+        super().__init__(task_id, change=change, changed=lambda _: None, closed=closed, may_leave=may_leave)
         self._exchange = exchange
-        self._may_leave = may_leave
         self._max_rounds = max_rounds
         self._reading = reading
 
@@ -126,13 +125,6 @@ class ExtensionTask(RunningTask):
         """End the task with the JSON of the result of its request, also of a tool that failed."""
         self._has_outcome = True
         self._change("completed", outcome=Outcome(result))
-
-    def leave(self) -> bool:
-        """Give up the task without an outcome if another worker will run it again; return whether that is so."""
-        if self.has_ended or not self._may_leave():
-            return False
-        self.has_ended = True
-        return True
 
     def _publish(self) -> None:
         requests = {

@@ -24,7 +24,7 @@ from mcpgen.runtime.server.tasks.task_store import cursor_behind, position_at
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mcpgen.runtime.server.tasks.task_store import Outcome, TaskRecord
+    from mcpgen.runtime.server.tasks.task_store import Outcome, TaskCall, TaskRecord
 
 __all__ = ["Tasks"]
 
@@ -43,6 +43,8 @@ class Tasks(TaskLifecycle):
         owner: str = "",
         size: int = 0,
         changed: Callable[[models.TaskStatusNotificationParams], None],
+        call: TaskCall | None = None,
+        may_leave: Callable[[], bool] | None = None,
     ) -> models.CreateTaskResult:
         """Accept a request as a task, and start it.
 
@@ -53,6 +55,8 @@ class Tasks(TaskLifecycle):
             owner: The user or address that limits are shared among.
             size: The bytes of memory that the request takes while it runs.
             changed: Called with the params of ``notifications/tasks/status`` whenever the task has changed.
+            call: The request, if its function may run again.
+            may_leave: Returns whether the handler, which is stopped, will run again elsewhere.
 
         Raises:
             RequestError: There is no room for another task.
@@ -65,8 +69,8 @@ class Tasks(TaskLifecycle):
             changed(models.TaskStatusNotificationParams(**msgspec.structs.asdict(self._task(record))))
 
         ttl_ms = UNSET if params.task is UNSET else params.task.ttl
-        task = NewTask(principal=principal, revision=REVISION, owner=owner, ttl_ms=ttl_ms, size=size)
-        record = self.begin(task, partial(RunningTask, changed=notify), run)
+        task = NewTask(principal=principal, revision=REVISION, owner=owner, ttl_ms=ttl_ms, size=size, call=call)
+        record = self.begin(task, partial(RunningTask, changed=notify, may_leave=may_leave), run)
         return models.CreateTaskResult(task=self._task(record), meta=related(record.task_id))
 
     def get(self, task_id: str, *, principal: str) -> dict[str, object]:

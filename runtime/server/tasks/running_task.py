@@ -80,6 +80,13 @@ class RunningTask:
         has_ended: Whether it has finished, failed, expired or was cancelled; later reports are ignored.
         notify: Notifies the requestor of the task's new record.
         marks_messages: Whether the messages of the handler carry the id of the task.
+
+    Args:
+        task_id: Its id.
+        change: Changes the record.
+        changed: Notifies the requestor.
+        closed: Called when the handler has ended.
+        may_leave: Returns whether the handler, which is stopped, will run again elsewhere.
     """
 
     marks_messages: ClassVar[bool] = True
@@ -91,12 +98,14 @@ class RunningTask:
         change: Change,
         changed: Callable[[TaskRecord], None],
         closed: Callable[[], None],
+        may_leave: Callable[[], bool] | None = None,
     ) -> None:
         self.task_id = task_id
-        self.has_ended = False
+        self.has_ended: bool = False
         self.notify = changed
         self._change = change
         self._closed: Callable[[], None] | None = closed
+        self._may_leave = may_leave
         self._stop: Callable[[], None] | None = None
         self._has_outcome = False
         self._input_requests = 0
@@ -161,8 +170,11 @@ class RunningTask:
             closed()
 
     def leave(self) -> bool:
-        """Give up the task without an outcome if another worker will run it again; return whether that is so."""
-        return False
+        """Give up the task without an outcome if its function will run again elsewhere; return whether that is so."""
+        if self.has_ended or self._may_leave is None or not self._may_leave():
+            return False
+        self.has_ended = True
+        return True
 
     def attach(self, stop: Callable[[], None]) -> None:
         """Set the function that stops the handler; call it if the task has ended already."""

@@ -235,11 +235,32 @@ class TaskRequests:
         principal = _principal(session, request.peer)
         if not session.user:
             self._principals.add(principal)
-        size = request_bytes(exchange.raw)
-        result = self._tasks.create(params, run, principal=principal, owner=session.owner, size=size, changed=changed)
+        call, may_leave = self._replay(session, exchange, request.peer)
+        result = self._tasks.create(
+            params,
+            run,
+            principal=principal,
+            owner=session.owner,
+            size=request_bytes(exchange.raw),
+            changed=changed,
+            call=call,
+            may_leave=may_leave,
+        )
         session.reply(request, ResponseBody(msgspec.json.encode(result)))
         session.output.expire_later()
         session.output.start(exchange)  # last, so that the client gets the task before any message about it
+
+    def _replay(
+        self, session: ServerSession, exchange: Exchange, peer: Peer
+    ) -> tuple[TaskCall | None, Callable[[], bool] | None]:
+        """Return how the handler of a task of a session may run again after the session, if it may.
+
+        Without a user, no other session can use the task, so nothing is gained by running its handler again.
+        """
+        if not session.user or not self._tasks.store.is_shared or not session.engine.handlers.may_replay(exchange):
+            return None, None
+        worker = self._worker_of(session.engine)
+        return _call(exchange, peer, session.user), lambda: session.is_closed and worker.take_back()
 
     def _create_detached(self, session: ServerSession, exchange: Exchange, request: OpenRequest) -> None:
         worker = self._worker_of(session.engine)

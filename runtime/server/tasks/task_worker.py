@@ -8,6 +8,9 @@ worker's beats have not changed for that time, on this worker's own monotonic cl
 run again here if their functions allow it (``replay=True``), and have failed otherwise. While functions run here, the
 worker also looks for what other processes did to its tasks: responses of the client, cancellations.
 
+A task of a client of 2025-11-25 runs in the session that created it. If the session or its process ends, and the task
+belongs to a user, its function runs again in a worker, without a client that it could ask.
+
 A worker that was only suspended finds at its next look that its tasks are another's, and stops their functions. Until
 then, the store refuses what they report.
 """
@@ -29,7 +32,7 @@ from mcpgen.runtime.server.connection import Connection
 from mcpgen.runtime.server.exchange import Exchange
 from mcpgen.runtime.server.ledger import request_bytes
 from mcpgen.runtime.server.tasks.extension_task import ExtensionTask
-from mcpgen.runtime.server.tasks.running_task import error_outcome
+from mcpgen.runtime.server.tasks.running_task import RunningTask, error_outcome
 from mcpgen.runtime.server.tasks.task_store import StoreFailed
 from mcpgen.runtime.transports.spawner import open_spawner, start_alone
 
@@ -95,6 +98,7 @@ class TaskWorker:
         self._wakeup = anyio.Event()
         self._gone = anyio.Event()
         self._seen: dict[str, tuple[int, float]] = {}
+        self._has_left = False
         self._next_beat = -1.0
 
     async def open(self) -> None:
@@ -130,8 +134,16 @@ class TaskWorker:
         """Whether another worker will run *exchange* again, now that this one stops."""
         return self.is_closing and self._tasks.store.is_shared and self._engine.handlers.may_replay(exchange)
 
-    def make_task(self, exchange: Exchange) -> Callable[..., ExtensionTask]:
-        """Return the function that makes the running task of *exchange*."""
+    def take_back(self) -> bool:
+        """Run a function again, here or in another worker, whose session has ended; return True."""
+        self._has_left = True
+        self.wake()
+        return True
+
+    def make_task(self, exchange: Exchange) -> Callable[..., RunningTask]:
+        """Return the function that makes the running task of *exchange*, which runs without a session."""
+        if exchange.peer.era == "handshake":
+            return partial(RunningTask, changed=lambda _: None, may_leave=partial(self.may_leave, exchange))
         return partial(
             ExtensionTask,
             exchange=exchange,
@@ -190,7 +202,7 @@ class TaskWorker:
     def _sync(self) -> None:
         """Pass what other processes did to the tasks of this worker to their functions."""
         tasks = self._tasks
-        if not tasks.running:
+        if not tasks.running and not self._has_left:
             return
         records = {each.task_id: each for each in tasks.store.unfinished(tasks.worker)}
         for task_id, running in list(tasks.running.items()):
@@ -201,6 +213,11 @@ class TaskWorker:
                     running.stop()
             elif record.input_responses is not None and isinstance(running, ExtensionTask):
                 running.receive(_decode_members(record.input_responses))
+        if self._has_left:
+            self._has_left = False
+            for task_id in records.keys() - tasks.running.keys():
+                if records[task_id].call is not None and not tasks.is_unsaved(task_id):
+                    self._run_again(records[task_id])
 
     def _watch(self) -> float:
         """Count a beat, and take the tasks of workers that have died; return when to look again."""
@@ -247,11 +264,13 @@ class TaskWorker:
             return
         running = exchange.task = self._tasks.attach(record, self.make_task(exchange), request_bytes(exchange.raw))
         running.attach(partial(stop_detached, exchange))
+        if record.status == "input_required" and record.input_requests is None:  # at 2025-11-25, the client was asked
+            self._tasks.change(record.task_id, "working", worker=self._tasks.worker)
         self.start(exchange, user=record.call.user, owner=record.owner)
 
     def _exchange(self, record: TaskRecord) -> Exchange | None:
         call, handlers = record.call, self._engine.handlers
-        if call is None or record.revision not in handlers.stateless_revisions:
+        if call is None or record.revision not in handlers.served:
             return None
         handler = handlers.method_handlers(record.revision).get("tools/call")
         if handler is None:
@@ -259,7 +278,9 @@ class TaskWorker:
         params = Raw(call.params)
         info = UNSET if call.info is None else Raw(call.info)
         exchange = Exchange(None, handler, handler.codec.params(params), params)
-        exchange.last_peer = client_peer(record.revision, Raw(call.capabilities), info)
+        # The session of a client of a handshake has ended, so its functions cannot be called any more.
+        is_stateless = record.revision in handlers.stateless_revisions
+        exchange.last_peer = client_peer(record.revision, Raw(call.capabilities if is_stateless else b"{}"), info)
         if record.input_responses is not None:
             exchange.earlier_responses = _decode_members(record.input_responses)
         return exchange if handlers.may_replay(exchange) else None

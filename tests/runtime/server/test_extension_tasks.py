@@ -250,6 +250,7 @@ async def test_progress_becomes_the_status_message_and_neither_progress_nor_log_
     assert ("1 of 2", []) == (found["statusMessage"], heard)
 
 
+@spec("ext-tasks", f"{PAGE}#task-status")
 @spec("ext-tasks", f"{PAGE}#task-execution-errors")
 async def test_a_tool_that_reports_an_error_completes() -> None:
     async with connected(Bakery()) as client:
@@ -330,6 +331,7 @@ async def test_a_function_asks_inside_its_task() -> None:
     assert "accept {'name': 'Luca'}" == end["result"]["content"][0]["text"]
 
 
+@spec("ext-tasks", f"{PAGE}#task-polling")
 @spec("ext-tasks", f"{PAGE}#task-update-requests")
 async def test_a_task_needs_input_until_every_request_is_answered() -> None:
     async with connected(Bakery()) as client:
@@ -441,6 +443,7 @@ async def test_a_subscriber_gets_each_change_of_its_tasks_and_nothing_of_others(
     assert ("completed", end["result"], end["lastUpdatedAt"]) == (last.status, last.result, last.last_updated_at)
 
 
+@spec("ext-tasks", f"{PAGE}#protocol-errors")
 @spec("ext-tasks", f"{PAGE}#task-status-notifications")
 async def test_a_client_without_the_extension_cannot_subscribe_to_tasks() -> None:
     async with connected(Bakery(), with_extension=False) as client:
