@@ -79,7 +79,8 @@ class ServerFunctions(Registrations):
 
         A view follows the server: later changes of the functions hold for it, too. It has its own clients and limits,
         and shares the lifespan, the dependencies and the middleware. Its own `enable` and `disable` change the view
-        alone. Its cache hints are ``private``.
+        alone, as does setting its `debug`. Its cache hints are ``private``. Its clients can use only tasks that were
+        created through it, or through the same view in another process.
 
         Args:
             names: As for `enable`.
@@ -126,7 +127,8 @@ class ServerFunctions(Registrations):
                 "that returns forbidden, optional or required"
             )
         store = MemoryTaskStore() if self._task_store is None else self._task_store
-        tasks = serve_tasks(store, support, getattr(handlers, "defers_task", None), self._task_limits)
+        defers = getattr(handlers, "defers_task", None)
+        tasks = serve_tasks(store, support, defers, self._task_limits, view_name=self._engine.view_name)
         self._engine.tasks = tasks
         self._engine.handlers.declare_tasks(tasks)
         added = self._add_extension(Extension(tasks_extension, handlers=tasks.extension))

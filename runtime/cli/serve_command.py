@@ -17,6 +17,7 @@ from mcpgen.runtime.cli.completion_command import complete_target
 from mcpgen.runtime.cli.server.request_log import LoggedApplication, LoggedServer
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.transports import stdio_server
+from mcpgen.runtime.transports.graceful_shutdown import end_with_parent
 from mcpgen.runtime.transports.interfaces import ServerInterface
 from mcpgen.runtime.transports.standard_streams import StandardStreams
 
@@ -89,6 +90,7 @@ def _elsewhere(name: str) -> Callable[[F], F]:
     "--reload includes it.",
 )
 @click.option("--load-only", "is_only_loaded", is_flag=True, hidden=True)  # for `mcpgen install`
+@click.option("--end-with-input", "ends_with_input", is_flag=True, hidden=True)  # for `--reload`
 @_elsewhere("host")
 @_elsewhere("port")
 @_elsewhere("transport")
@@ -104,6 +106,7 @@ def serve(  # noqa: PLR0913 (the options of the command)
     is_verbose: bool,
     is_debug: bool,
     is_only_loaded: bool,
+    ends_with_input: bool,
 ) -> None:
     """Run a server on standard input and output (stdio), or over HTTP with --http.
 
@@ -136,6 +139,8 @@ def serve(  # noqa: PLR0913 (the options of the command)
         _serve_reloaded(target, address, click.get_current_context())
         return
     if address is not None:
+        if ends_with_input:
+            end_with_parent()
         options: Options = {
             "path": path,
             "allowed_origins": origins or None,
@@ -223,27 +228,17 @@ def _serve_reloaded(target: str, address: str | None, context: click.Context) ->
             print_terminal_hint(target, target)
         reloader.reload_stdio(_command(context), changes)
     else:
-        context.params["address"] = _free_address(address)
+        _address(address)
+        try:
+            context.params["address"] = _import_uvicorn_server().free_address(address)
+        except UsageError as error:
+            raise Unservable(f"{error}.") from None
         reloader.reload_http(_command(context), changes)
-
-
-def _free_address(address: str) -> str:
-    """Return *address* with a port of its own, which all processes use, in place of port 0."""
-    uvicorn_server = _import_uvicorn_server()
-    host, port = _address(address)
-    try:
-        bound = uvicorn_server.bind(host, port)
-    except UsageError as error:
-        raise Unservable(f"{error}.") from None
-    number = bound[0].getsockname()[1]
-    for each in bound:
-        each.close()
-    return f"[{host}]:{number}" if ":" in host else f"{host}:{number}"
 
 
 def _command(context: click.Context) -> list[str]:
     """Return the command of the process: this one, with ``--debug`` in place of ``--reload``."""
-    words = ["--debug"]
+    words = ["--debug"] if context.params["address"] is None else ["--debug", "--end-with-input"]
     for option in context.command.params:
         value = context.params.get(option.name or "")
         if isinstance(option, click.Option) and value and option.name not in {"is_reloaded", "is_debug"}:

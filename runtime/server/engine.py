@@ -78,7 +78,7 @@ class Engine:
         parked: The exchanges that wait for a stateless client's retry.
         sealer: Seals the states of those.
         process: Names this engine in them.
-        debug: Whether errors tell clients which exception a handler raised; never, unless the author asks for it.
+        view_name: Tells the view of a server that this engine serves from other views; empty for the server itself.
         is_expiring: Whether a connection already expires parked requests and tasks.
     """
 
@@ -110,7 +110,9 @@ class Engine:
         self.clock: Callable[[], float] = time.monotonic
         self.parked: ParkedRequests = ParkedRequests(limits, self.clock, self.ledger)
         self.state: Any = None
-        self.debug: bool = False
+        self.view_name: str = ""
+        self._viewed: Engine | None = None
+        self._debug: bool | None = None
         self.is_expiring: bool = False
         self.connections: dict[SessionOutput, EventLoop] = {}
         self._list_changes = ListChanges(self.connections)
@@ -119,6 +121,20 @@ class Engine:
         self._principals = 0
         self._stack = AsyncExitStack()
         self._opened = anyio.Event()
+
+    @property
+    def debug(self) -> bool:
+        """Whether errors tell clients which exception a handler raised; never, unless the author asks for it.
+
+        A view follows its server, unless it was set for the view.
+        """
+        if self._debug is not None:
+            return self._debug
+        return self._viewed is not None and self._viewed.debug
+
+    @debug.setter
+    def debug(self, value: bool) -> None:
+        self._debug = value
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -190,7 +206,7 @@ class Engine:
 
         Args:
             handlers: Of the same class.
-            label: What tells it from other views. The request states of one are not valid in another.
+            label: What tells it from other views. The request states and tasks of one are not valid in another.
         """
         view = Engine(
             self.name,
@@ -199,7 +215,8 @@ class Engine:
             lifespan=self._shared_lifespan,
             is_strict=self.reading.is_strict,
         )
-        view.debug = self.debug
+        view.view_name = f"{self.view_name}\n{label}"
+        view._viewed = self
         view.sealer = self.sealer.for_another_audience(label)
         return view
 

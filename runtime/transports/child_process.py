@@ -64,6 +64,12 @@ _STANDARD: Final = 3
 class ChildProcess:
     """A process with pipes as its standard streams. Our ends are non-blocking, and no child inherits them.
 
+    Args:
+        command: The program and its arguments.
+        environment: All environment variables of the process.
+        directory: The working directory; None for that of this process.
+        shown: What errors show in place of the program and the directory, if these may hold secrets.
+
     Attributes:
         stdin: The descriptor that writes to its input.
         stdout: The descriptor that reads its output.
@@ -75,10 +81,20 @@ class ChildProcess:
         UsageError: It cannot be started. Nothing is left behind.
     """
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], directory: str | None) -> None:
-        program = hide_userinfo(command[0])
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        directory: str | None,
+        *,
+        shown: tuple[str, str | None] | None = None,
+    ) -> None:
+        shown_program, shown_directory = shown or (command[0], directory)
+        program = hide_userinfo(shown_program)
         if directory is not None and not Path(directory).is_dir():
-            raise UsageError(f"{program!r} cannot be started: `directory` is {directory!r}, which is not a directory")
+            raise UsageError(
+                f"{program!r} cannot be started: `directory` is {shown_directory!r}, which is not a directory"
+            )
         opened: list[int] = []
         try:
             child_ends = self._open_pipes(opened)
@@ -86,7 +102,8 @@ class ChildProcess:
         except (OSError, ValueError) as error:
             for fd in opened:
                 os.close(fd)
-            raise UsageError(f"{program!r} cannot be started: {_reason(error, command[0])}") from error
+            cause = error if shown is None else None  # it names the program
+            raise UsageError(f"{program!r} cannot be started: {_reason(error, shown_program)}") from cause
         for fd in child_ends:
             os.close(fd)
         self.exited: anyio.Event = anyio.Event()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from types import FrameType, TracebackType
     from typing import Self
 
-__all__ = ["GracefulShutdown", "SHUTDOWN_SECONDS"]
+__all__ = ["GracefulShutdown", "SHUTDOWN_SECONDS", "end_with_parent"]
 
 # From a signal to the end of the process at the latest. Hosts kill after a second or two, and the interpreter's own
 # exit takes a while.
@@ -177,3 +177,21 @@ def _log_and_flush(reason: str) -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):  # closed, or there is none
             stream.flush()
+
+
+def end_with_parent() -> None:
+    """End this process when the process that started it closes the pipe at standard input, or has ended.
+
+    The program itself gets an empty standard input.
+    """
+    pipe = os.dup(0)
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, 0)
+    os.close(empty)
+
+    def wait() -> None:
+        while os.read(pipe, 1024):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, daemon=True, name="mcpgen end_with_parent").start()

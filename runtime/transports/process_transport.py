@@ -95,11 +95,13 @@ class Process:
         self._command = split_command(command)
         self._environment = check_environment(environment or {})
         self._directory = None if directory is None else os.fspath(directory)
+        self._shown: tuple[str, str | None] | None = None  # in place of the program and the directory
         self._inherits_all = inherit_environment
         self._on_stderr = on_stderr
 
     def __repr__(self) -> str:
-        where = "" if self._directory is None else f", directory={self._directory!r}"
+        directory = self._directory if self._shown is None else self._shown[1]
+        where = "" if directory is None else f", directory={directory!r}"
         return f"Process({self.description!r}{where})"  # without the environment: it may hold secrets
 
     @property
@@ -123,7 +125,7 @@ class Process:
             UsageError: It cannot be started.
         """
         environment = child_environment(self._environment, inherits_all=self._inherits_all)
-        return ChildProcess(self._command, environment, self._directory)
+        return ChildProcess(self._command, environment, self._directory, shown=self._shown)
 
     @asynccontextmanager
     async def open(self, limits: ClientLimits, /) -> AsyncGenerator[Channel]:

@@ -144,6 +144,15 @@ async def fill(ctx: Context, count: int, size: int) -> str:
 
 
 @server.tool
+async def nested() -> dict[str, Any]:
+    """Return 800,000 lists."""
+    value: list[Any] = []
+    for _ in range(99):
+        value = [value]
+    return {"value": [value] * 8000}
+
+
+@server.tool
 async def big(size: int) -> str:
     return "x" * size
 

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.bounds.attacked_processes import MIB, PYTHON
+from tests.bounds.hostile_messages import DEEP, call, initialize
 from tests.faults import hostile_server
+from tests.faults.http_raw_client import message
 from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -66,6 +68,31 @@ def test_trace_of_a_url_reads_no_more_than_its_host(victims: Victims, path: str)
     assert [*range(1, 3001)] == [each["params"]["progress"] for each in said[:-1]]
     assert 1 == said[-1]["id"]
     assert seen.grown < 64 * MIB
+    stdin.close()
+    trace.popen.stdin = None
+    assert 0 == ended(trace)[0]
+
+
+@pytest.mark.parametrize("direction", ["to the host", "to the server"])
+def test_trace_passes_on_messages_of_too_many_values_without_decoding_them(victims: Victims, direction: str) -> None:
+    # Decoded, the values of each message take about 250 MiB.
+    deep = DEEP if direction == "to the server" else "0"
+    http = victims.http(http={}, limits={"max_values": 10_000_000})
+    trace = victims.command("trace", "--output", os.devnull, "--", f"http://127.0.0.1:{http.port}/mcp")
+    stdin, stdout = trace.popen.stdin, trace.popen.stdout
+    tool, arguments = ("echo", f'{{"text":{deep}}}') if direction == "to the server" else ("nested", "{}")
+    with victims.watch(trace, drain=lambda: None) as seen:
+        stdin.write(initialize("2025-11-25") + b"\n" + message("notifications/initialized") + b"\n")
+        stdin.flush()
+        assert b'"result"' in stdout.readline()
+        for number in range(1, 4):
+            stdin.write(call(tool, arguments, identity=f"{number}", revision="2025-11-25") + b"\n")
+            stdin.flush()
+            said = stdout.readline()
+
+            assert json.loads(said)["id"] == number
+    assert (len(said) > MIB) == (direction == "to the host")
+    assert seen.grown < 96 * MIB
     stdin.close()
     trace.popen.stdin = None
     assert 0 == ended(trace)[0]

@@ -471,6 +471,19 @@ async def test_the_functions_of_a_client_are_not_asked_twice_for_one_request() -
     assert ["First?", "Second?"] == asked
 
 
+async def test_a_server_that_stops_and_runs_again_takes_up_its_tasks(tmp_path: Path) -> None:
+    server = bakery(tmp_path / "tasks.db")
+    async with server.running(), declared(server) as client:
+        task = await create(client, "again", name="bread")
+        (key,) = (await when(client, task, lambda found: "inputRequests" in found))["inputRequests"]
+    async with server.running(), declared(server) as client:
+        await when(client, task, lambda _: task in server._engine.tasks._tasks.running)  # type: ignore[union-attr]
+        await ask(client, "tasks/update", taskId=task, inputResponses={key: {"action": "decline"}})
+        done = await when(client, task, lambda found: found["status"] == "completed")
+
+    assert "bread: decline None" == done["result"]["content"][0]["text"]
+
+
 async def test_a_full_disk_is_an_error_of_the_request_and_recovers(tmp_path: Path) -> None:
     store = SqliteTaskStore(tmp_path / "tasks.db")
     server = Server("bakery", tasks=store)

@@ -69,6 +69,8 @@ class ServerEntry(Struct, frozen=True):
 
     Attributes:
         name: Its name in the configuration.
+        settings: The values, with those of variables.
+        written: The values as they are written. Errors show these, because variables may hold secrets.
         problem: Why it cannot be started; empty if it can. It shows no value of the entry.
         ignored: The keys of the entry that have no meaning here.
         is_disabled: Whether the entry says that the server must not be started.
@@ -79,6 +81,7 @@ class ServerEntry(Struct, frozen=True):
     problem: str = ""
     ignored: tuple[str, ...] = ()
     is_disabled: bool = False
+    written: Mapping[str, Any] = {}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"  # without the settings, which may hold secrets
@@ -94,7 +97,7 @@ class ServerEntry(Struct, frozen=True):
         try:
             if "url" in self.settings:
                 return Http(self.settings["url"], headers=self.settings.get("headers"))
-            return _NamedProcess(self.name, self.settings, on_stderr)
+            return _NamedProcess(self, on_stderr)
         except UsageError as error:
             raise UsageError(f"the server {self.name!r} of the configuration is wrong: {error}") from None
 
@@ -102,14 +105,17 @@ class ServerEntry(Struct, frozen=True):
 class _NamedProcess(Process):
     """A process that messages call by its name in the configuration, because its arguments may be secret."""
 
-    def __init__(self, name: str, settings: Mapping[str, Any], on_stderr: Callable[[str], None] | None) -> None:
+    def __init__(self, entry: ServerEntry, on_stderr: Callable[[str], None] | None) -> None:
+        settings, written = entry.settings, entry.written
         super().__init__(
             [settings["command"], *settings.get("args", ())],
             environment=settings.get("env"),
             directory=settings.get("cwd"),
             on_stderr=on_stderr,
         )
-        self._name = name
+        self._name = entry.name
+        self._written_command = str(written["command"])
+        self._shown = self._written_command, written.get("cwd")
         self._command_word: str = settings["command"]
 
     def spawn(self) -> ChildProcess:
@@ -118,10 +124,10 @@ class _NamedProcess(Process):
         Raises:
             UsageError: It cannot be started.
         """
-        word = self._command_word
+        word = self._written_command
         if self._directory is not None and not Path(self._directory).is_dir():
             raise UsageError(f"{word!r} cannot be started: `cwd` is not a folder; correct it in the configuration")
-        if " " in word and which(word) is None:
+        if " " in self._command_word and which(self._command_word) is None:
             raise UsageError(f"{word!r} cannot be started: there is no such program; put its arguments into `args`")
         return super().spawn()
 
@@ -224,7 +230,7 @@ def _entry(name: str, settings: object) -> ServerEntry:
         used = _checked(given, ignored)
     except _EntryError as error:
         return ServerEntry(name, {}, str(error), ignored, given.get("disabled") is True)
-    return ServerEntry(name, used, "", ignored, given.get("disabled") is True)
+    return ServerEntry(name, used, "", ignored, given.get("disabled") is True, given)
 
 
 class _EntryError(Exception):

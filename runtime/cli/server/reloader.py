@@ -46,7 +46,7 @@ def reload_http(command: Sequence[str], changes: SourceChanges) -> None:
     If the process exits by itself, it is started again at the next change.
 
     Args:
-        command: Serves over HTTP.
+        command: Serves over HTTP, and ends when its standard input does.
         changes: The changes.
     """
     anyio.run(_restart, command, changes)
@@ -75,9 +75,10 @@ async def _restart(command: Sequence[str], changes: SourceChanges) -> None:
 
 
 async def _start(command: Sequence[str]) -> ChildProcess:
-    # In a session of its own, so that Ctrl-C reaches only this process, which then ends the child.
+    # In a session of its own, so that Ctrl-C reaches only this process, which then ends the child. If this process is
+    # killed, the system closes the pipe, and `graceful_shutdown.end_with_parent` ends the child.
     return await anyio.open_process(
-        command, stdin=subprocess.DEVNULL, stdout=None, stderr=None, start_new_session=os.name == "posix"
+        command, stdin=subprocess.PIPE, stdout=None, stderr=None, start_new_session=os.name == "posix"
     )
 
 

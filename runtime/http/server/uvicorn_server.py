@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.http.server.application import Application, Options
 
-__all__ = ["bind", "serve_http", "serve_http_async", "split_address"]
+__all__ = ["bind", "free_address", "serve_http", "serve_http_async", "split_address"]
 
 # MCP hosts and people wait about two seconds for a process to exit; the interpreter needs a part of them.
 _SHUTDOWN_SECONDS: Final = 1.7
@@ -249,3 +249,17 @@ class _UvicornServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await self._app.shutdown()
         await super().shutdown(sockets)
+
+
+def free_address(address: str) -> str:
+    """Return *address* with the number of a port that is free now, in place of port 0.
+
+    Raises:
+        UsageError: The address is not valid, or cannot be used.
+    """
+    host, port = split_address(address)
+    bound = bind(host, port)
+    number = bound[0].getsockname()[1]
+    for each in bound:
+        each.close()
+    return f"[{host}]:{number}" if ":" in host else f"{host}:{number}"

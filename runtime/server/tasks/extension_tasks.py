@@ -24,6 +24,7 @@ from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.extension_codec import ExtensionNotification
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.tasks.extension_task import ExtensionTask
+from mcpgen.runtime.server.tasks.lifecycle import answering
 from mcpgen.runtime.server.tasks.record_edit import timestamp
 
 if TYPE_CHECKING:
@@ -159,7 +160,8 @@ class ExtensionTasks(bindings.ServerHandlers["BaseContext"]):
                 input_responses=msgspec.json.encode({**kept, **answered}) if is_kept else record.input_responses,
             )
 
-        tasks.replace(task_id, edit)
+        with answering():
+            tasks.replace(task_id, edit)
         if running is not None:
             running.answer(results)
         return bindings.UpdateTaskResult()
@@ -186,10 +188,11 @@ class ExtensionTasks(bindings.ServerHandlers["BaseContext"]):
         Spec:
             ext-tasks, "Task Status Notifications".
         """
-        principal = principal_of_user(_user(context))
+        principal = self._principal(context)
         accepted: list[str] = []
         for task_id in dict.fromkeys(() if wanted.task_ids is UNSET else wanted.task_ids):
-            record = self._tasks.store.get(task_id)
+            with answering():
+                record = self._tasks.store.get(task_id)
             if record is not None and (record.principal, record.revision) == (principal, context.peer.revision):
                 accepted.append(task_id)
                 self._seen.setdefault(task_id, record.updated_ms)
@@ -235,7 +238,10 @@ class ExtensionTasks(bindings.ServerHandlers["BaseContext"]):
         self._send(ExtensionNotification(extension=EXTENSION, encode=encode, to=selects))
 
     def _own(self, task_id: str, context: BaseContext) -> TaskRecord:
-        return self._tasks.own(task_id, principal=principal_of_user(_user(context)), revision=context.peer.revision)
+        return self._tasks.own(task_id, principal=self._principal(context), revision=context.peer.revision)
+
+    def _principal(self, context: BaseContext) -> str:
+        return self._tasks.principal(principal_of_user(_user(context)))
 
     def _detailed(self, record: TaskRecord) -> Mapping[str, object]:
         """Return a task with what its status brings.

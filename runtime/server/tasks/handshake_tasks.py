@@ -16,10 +16,10 @@ from msgspec import UNSET, UnsetType
 from mcpgen.generated.v2025_11_25 import models
 from mcpgen.generated.v2025_11_25.methods import REVISION, ErrorCode
 from mcpgen.runtime.errors import RequestError
-from mcpgen.runtime.server.tasks.lifecycle import NewTask, TaskLifecycle, answering
+from mcpgen.runtime.server.tasks.lifecycle import TaskLifecycle, answering
 from mcpgen.runtime.server.tasks.record_edit import timestamp
 from mcpgen.runtime.server.tasks.running_task import RunningTask, related
-from mcpgen.runtime.server.tasks.task_store import cursor_behind, position_at
+from mcpgen.runtime.server.tasks.task_store import NewTask, StoreFailed, cursor_behind, position_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,13 +90,13 @@ class Tasks(TaskLifecycle):
         Spec:
             2025-11-25, basic/utilities/tasks, "Task Listing"; server/utilities/pagination.
         """
-        with answering():
-            self.expire()
         after = None if isinstance(cursor, UnsetType) else position_at(cursor)
         if cursor is not UNSET and after is None:
             raise RequestError(ErrorCode.INVALID_PARAMS, "The cursor is not valid")
         size = self.limits.page_size
-        records = self.store.page(principal, after=after, limit=size + 1)
+        with answering():
+            self.expire()
+            records = self.store.page(principal, after=after, limit=size + 1)
         following = cursor_behind(records[size - 1].position) if len(records) > size else UNSET
         tasks = [self._task(each) for each in records[:size] if each.revision == REVISION]
         return models.ListTasksResult(tasks=tasks, next_cursor=following)
@@ -134,6 +134,9 @@ class Tasks(TaskLifecycle):
         record = self._own(task_id, principal)
         cancelled = self.cancel_record(record, "Cancelled by the requestor")
         if cancelled is None:
+            with answering():
+                if self.is_unsaved(task_id):
+                    raise StoreFailed("the cancellation of a task is kept until the store takes it")
             raise RequestError(ErrorCode.INVALID_PARAMS, f"The task has ended already: it is {record.status}")
         return self._members(cancelled)
 

@@ -41,7 +41,6 @@ from mcpgen.runtime.server.tasks.task_store import (
     Status,
     StoreFailed,
     StoreFull,
-    TaskCall,
     TaskRecord,
 )
 
@@ -49,9 +48,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from mcpgen.runtime.server.tasks.running_task import Change
-    from mcpgen.runtime.server.tasks.task_store import TaskStore
+    from mcpgen.runtime.server.tasks.task_store import NewTask, TaskStore
 
-__all__ = ["REQUEST_CANCELLED", "NewTask", "TaskLifecycle", "answering"]
+__all__ = ["REQUEST_CANCELLED", "TaskLifecycle", "answering"]
 
 # A cancelled request gets no answer, so neither MCP nor JSON-RPC has a code for it. But a `tasks/result` that waits for
 # a cancelled task needs an answer. This is the code of the Language Server Protocol, outside of JSON-RPC's range.
@@ -67,26 +66,6 @@ EXPIRED: Final = error_outcome(ErrorCode.INVALID_PARAMS, "The task has expired")
 _MAX_RETRIES: Final = 100
 
 _logger = logging.getLogger("mcpgen.tasks")
-
-
-class NewTask(Struct, frozen=True, kw_only=True):
-    """What a task is made of.
-
-    Attributes:
-        principal: The owner of the task.
-        revision: The revision of the client.
-        owner: The user or address that limits are shared among; empty if that is the principal.
-        ttl_ms: The lifetime that the client asked for; UNSET for the default.
-        size: The bytes of memory that the request takes while its function runs.
-        call: The request, if its function may run again.
-    """
-
-    principal: str
-    revision: str
-    owner: str = ""
-    ttl_ms: int | UnsetType = UNSET
-    size: int = 0
-    call: TaskCall | None = None
 
 
 class _Unsaved(Struct, frozen=True):
@@ -108,11 +87,13 @@ class TaskLifecycle:
         clock: Returns seconds of Unix time (``time.time``).
         random_bytes: Makes ids; must be suitable for secrets (``secrets.token_bytes``).
         limits: Bounds on their number and lifetime.
-        worker: The name of this process in the store.
+        worker: The name of this process in the store. It begins with the name of the view and a space, if the tasks are
+            those of a view of a server.
 
     Attributes:
         running: The tasks whose handlers run in this process, with those that were stopped and have not ended yet.
         totals: Counts these.
+        view: The name of the view; empty for the server itself.
         clock: Returns seconds of Unix time.
         on_change: Called with the new record after each change that this process makes.
         on_unsaved: Called when the store has not taken the end of a task; call `save` later.
@@ -130,6 +111,7 @@ class TaskLifecycle:
         self.store: TaskStore = store
         self.limits: TaskLimits = limits or TaskLimits()
         self.worker: str = worker
+        self.view: str = worker.rpartition(" ")[0]
         self.running: dict[str, RunningTask] = {}
         self.totals: RunningTotals = RunningTotals(self.limits)
         self.on_change: Callable[[TaskRecord], None] | None = None
@@ -207,6 +189,26 @@ class TaskLifecycle:
         following = self.store.next_expiry_ms()
         return None if following is None else following / 1000
 
+    def tidy(self) -> float | None:
+        """Do what `expire` does, and end what this worker does for tasks that another worker has ended or removed."""
+        following = self.expire()
+        for task_id in list(self._waiting) if self.store.is_shared else {*self._waiting, *self.running}:
+            record = self.store.get(task_id)
+            if record is None:
+                self.drop(task_id)
+            elif record.outcome is not None:
+                self._end(task_id, None, record.outcome)
+        return following
+
+    def principal(self, name: str) -> str:
+        """Return the principal for a client that the transport calls *name*; each view has principals of its own."""
+        return f"{self.view} {name}" if self.view else name
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether something here depends on what other workers do to tasks."""
+        return bool(self.running or self._waiting)
+
     def drop(self, task_id: str) -> None:
         """End what this process does for a task whose record is gone."""
         self._end(task_id, None, EXPIRED)
@@ -236,7 +238,7 @@ class TaskLifecycle:
     def cancel_record(self, record: TaskRecord, message: str) -> TaskRecord | None:
         """Cancel a task and stop its handler; return its new record, or None if it has ended."""
         cancelled = self.change(record.task_id, "cancelled", message=message, outcome=CANCELLED)
-        if cancelled is not None:
+        if cancelled is not None or self.is_unsaved(record.task_id):
             self._stop(record.task_id)
         return cancelled
 

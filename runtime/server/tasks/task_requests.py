@@ -14,6 +14,7 @@ import secrets
 import time
 from copy import copy
 from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -29,9 +30,8 @@ from mcpgen.runtime.server.functions.tools import TaskSupport
 from mcpgen.runtime.server.ledger import request_bytes
 from mcpgen.runtime.server.tasks.extension_tasks import EXTENSION, ExtensionTasks, principal_of_user
 from mcpgen.runtime.server.tasks.handshake_tasks import Tasks
-from mcpgen.runtime.server.tasks.lifecycle import NewTask
-from mcpgen.runtime.server.tasks.task_store import TaskCall
-from mcpgen.runtime.server.tasks.task_worker import TaskWorker, stop_detached
+from mcpgen.runtime.server.tasks.task_store import NewTask, TaskCall
+from mcpgen.runtime.server.tasks.task_worker import TaskWorker, new_worker, stop_detached
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -209,14 +209,15 @@ class TaskRequests:
 
     def seconds_to_expiry(self) -> float | None:
         """Drop the expired tasks; return in how many seconds the next one expires."""
-        expiry = self._tasks.expire()
+        expiry = self._tasks.tidy()
         return None if expiry is None else expiry - self._clock()
 
     def forget(self, principal: str) -> None:
         """Drop the tasks of a session that has ended."""
-        if principal in self._principals:
-            self._principals.discard(principal)
-            self._tasks.forget(principal)
+        own = self._tasks.principal(principal)
+        if own in self._principals:
+            self._principals.discard(own)
+            self._tasks.forget(own)
 
     def _create_in_session(self, session: ServerSession, exchange: Exchange, request: OpenRequest) -> None:
         def run(running: RunningTask) -> Callable[[], None]:
@@ -232,7 +233,7 @@ class TaskRequests:
 
         raw = b"{}" if isinstance(exchange.raw, UnsetType) else exchange.raw
         params = models.CallToolRequestParams(name=exchange.params.name, task=_requested(raw))
-        principal = _principal(session, request.peer)
+        principal = self._principal(session, request.peer)
         if not session.user:
             self._principals.add(principal)
         call, may_leave = self._replay(session, exchange, request.peer)
@@ -284,7 +285,7 @@ class TaskRequests:
         engine, peer = session.engine, request.peer
         worker = self._worker_of(engine)
         task = NewTask(
-            principal=_principal(request.session, peer),
+            principal=self._principal(request.session, peer),
             revision=peer.revision,
             owner=request.session.owner,
             size=request_bytes(exchange.raw),
@@ -304,16 +305,28 @@ class TaskRequests:
                 self.extension.on_watch = self._worker.wake
         return self._worker
 
+    def _principal(self, session: Any, peer: Peer) -> str:
+        """Return the name of the client for the store.
+
+        Without users, the id of a task is the secret of stateless clients, and other clients are their connection.
+
+        Spec:
+            2025-11-25, basic/utilities/tasks, "Task Isolation and Access Control"; ext-tasks, "Security
+            Considerations".
+        """
+        is_user = session.user or peer.era == "stateless"
+        return self._tasks.principal(principal_of_user(session.user) if is_user else str(session.principal))
+
     def _get(self, session: ServerSession, request: OpenRequest, params: Any) -> None:
-        found = self._tasks.get(params.task_id, principal=_principal(session, request.peer))
+        found = self._tasks.get(params.task_id, principal=self._principal(session, request.peer))
         session.reply(request, ResponseBody(msgspec.json.encode(found)))
 
     def _list(self, session: ServerSession, request: OpenRequest, params: Any) -> None:
-        found = self._tasks.list(params.cursor, principal=_principal(session, request.peer))
+        found = self._tasks.list(params.cursor, principal=self._principal(session, request.peer))
         session.reply(request, ResponseBody(msgspec.json.encode(found)))
 
     def _cancel(self, session: ServerSession, request: OpenRequest, params: Any) -> None:
-        found = self._tasks.cancel(params.task_id, principal=_principal(session, request.peer))
+        found = self._tasks.cancel(params.task_id, principal=self._principal(session, request.peer))
         session.reply(request, ResponseBody(msgspec.json.encode(found)))
 
     def _result(self, session: ServerSession, request: OpenRequest, params: Any) -> None:
@@ -321,9 +334,10 @@ class TaskRequests:
             session.reply(request, ResponseBody(outcome.json, is_error=outcome.is_error))
 
         session.hold(request)
-        principal = _principal(session, request.peer)
+        principal = self._principal(session, request.peer)
         try:
             request.on_cancel = self._tasks.result(params.task_id, principal=principal, deliver=deliver)
+            self._worker_of(session.engine).wake()  # another worker may end the task
         except BaseException:
             session.exchanges.pop(request.id, None)
             session.release(request)
@@ -335,6 +349,8 @@ def serve_tasks(
     support: Callable[[str], TaskSupport],
     defers: Callable[[str], bool] | None,
     limits: TaskLimits | None,
+    *,
+    view_name: str = "",
 ) -> TaskRequests:
     """Return the tasks of a server.
 
@@ -343,9 +359,11 @@ def serve_tasks(
         support: Returns whether the tool of a name may, must or must not be a task.
         defers: Returns whether its function decides when it becomes a task; None if no function does.
         limits: Bounds on the tasks.
+        view_name: The name of the view of a server; empty for the server itself.
     """
     clock = steady_clock(time.time, time.monotonic)
-    tasks = Tasks(store, clock=clock, random_bytes=secrets.token_bytes, limits=limits, worker=secrets.token_urlsafe(16))
+    worker = new_worker(f"view {sha256(view_name.encode()).hexdigest()}" if view_name else "")
+    tasks = Tasks(store, clock=clock, random_bytes=secrets.token_bytes, limits=limits, worker=worker)
     return TaskRequests(tasks, support, clock=clock, defers=defers)
 
 
@@ -356,19 +374,6 @@ def steady_clock(wall: Callable[[], float], monotonic: Callable[[], float]) -> C
     """
     offset = wall() - monotonic()
     return lambda: monotonic() + offset
-
-
-def _principal(session: Any, peer: Peer) -> str:
-    """Return the name of the client for the store.
-
-    Without users, the id of a task is the secret of stateless clients, and other clients are their connection.
-
-    Spec:
-        2025-11-25, basic/utilities/tasks, "Task Isolation and Access Control"; ext-tasks, "Security Considerations".
-    """
-    if session.user or peer.era == "stateless":
-        return principal_of_user(session.user)
-    return str(session.principal)
 
 
 def _call(exchange: Exchange, peer: Peer, user: str) -> TaskCall:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from mcpgen.runtime.errors import McpgenError
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FREE_OUTCOME_BYTES",
+    "NewTask",
     "Outcome",
     "Position",
     "Status",
@@ -82,6 +83,26 @@ class TaskCall(Struct, frozen=True, kw_only=True):
     capabilities: bytes
     info: bytes | None = None
     user: str = ""
+
+
+class NewTask(Struct, frozen=True, kw_only=True):
+    """What a task is made of.
+
+    Attributes:
+        principal: The owner of the task.
+        revision: The revision of the client.
+        owner: The user or address that limits are shared among; empty if that is the principal.
+        ttl_ms: The lifetime that the client asked for; UNSET for the default.
+        size: The bytes of memory that the request takes while its function runs.
+        call: The request, if its function may run again.
+    """
+
+    principal: str
+    revision: str
+    owner: str = ""
+    ttl_ms: int | UnsetType = UNSET
+    size: int = 0
+    call: TaskCall | None = None
 
 
 class TaskRecord(Struct, frozen=True, kw_only=True):

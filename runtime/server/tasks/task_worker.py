@@ -8,6 +8,9 @@ worker's beats have not changed for that time, on this worker's own monotonic cl
 run again here if their functions allow it (``replay=True``), and have failed otherwise. While functions run here, the
 worker also looks for what other processes did to its tasks: responses of the client, cancellations.
 
+The tasks of a view of a server are taken over by a worker of the same view. Another may hide their tools, and its
+clients cannot reach these tasks.
+
 A task of a client of 2025-11-25 runs in the session that created it. If the session or its process ends, and the task
 belongs to a user, its function runs again in a worker, without a client that it could ask.
 
@@ -18,6 +21,7 @@ then, the store refuses what they report.
 from __future__ import annotations
 
 import logging
+import secrets
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -44,7 +48,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.tasks.task_store import TaskRecord
     from mcpgen.runtime.transports.spawner import Spawner, StartedFunction
 
-__all__ = ["TaskWorker", "stop_detached"]
+__all__ = ["TaskWorker", "new_worker", "stop_detached"]
 
 # How soon responses and cancellations that came to another process reach a function that runs here.
 _SYNC_SECONDS: Final = 0.5
@@ -181,17 +185,18 @@ class TaskWorker:
                 self._tasks.store.remove_worker(self._tasks.worker)
             except StoreFailed as failure:  # the other workers find out that the beats have stopped
                 _LOG.warning("the end of this worker cannot be stored: %s", failure)
+            self._tasks.worker = new_worker(self._tasks.view)  # if the server runs again, it takes its tasks over
 
     def tick(self) -> float | None:
         """Do what is due; return in how many seconds to call this again, or None if nothing is to come."""
         try:
             self._tasks.save()
-            expiry = self._tasks.expire()
+            expiry = self._tasks.tidy()
             due = [] if expiry is None else [max(0.0, expiry - self._tasks.clock())]
             if self._tasks.store.is_shared:
                 self._sync()
                 due.append(self._watch())
-                if self._tasks.running:
+                if self._tasks.is_watching:
                     due.append(_SYNC_SECONDS)
             more = None if self.on_tick is None else self.on_tick()
         except StoreFailed as failure:
@@ -238,8 +243,14 @@ class TaskWorker:
 
     def _take_over(self, dead: str) -> None:
         tasks = self._tasks
+        if dead.rpartition(" ")[0] != tasks.view:  # only its own clients can reach the tasks of another view
+            if not tasks.store.unfinished(dead):
+                tasks.store.remove_worker(dead)
+            return
         _LOG.warning("the worker %s of the task store has ended; its tasks are taken over", dead)
         for record in tasks.store.unfinished(dead):
+            if record.task_id in tasks.running:
+                continue  # a connection runs it since before this server was stopped and started again
             if tasks.totals.is_full:
                 return  # the rest are taken over when there is room
 
@@ -284,6 +295,12 @@ class TaskWorker:
         if record.input_responses is not None:
             exchange.earlier_responses = _decode_members(record.input_responses)
         return exchange if handlers.may_replay(exchange) else None
+
+
+def new_worker(view: str) -> str:
+    """Return a name for a worker of *view*, which no other worker has."""
+    token = secrets.token_urlsafe(16)
+    return f"{view} {token}" if view else token
 
 
 def stop_detached(exchange: Exchange) -> None:

@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from mcpgen import ClientLimits, Http, McpgenError, Process, Server, bearer, connect
+from mcpgen.runtime.api.hosts.config import parse_config
 from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -97,6 +98,42 @@ async def test_a_process_that_fails_shows_nothing(caplog: pytest.LogCaptureFixtu
 
     assert "postgres://…@host/db --dsn=…@host" in str(failure.value)
     assert SECRET not in "\n".join([repr(transport), repr(connection), all_said(failure.value), caplog.text])
+
+
+EXPANDED = {
+    "a program": {"command": "/bin/${PLANTED}"},
+    "a program on PATH": {"command": "${PLANTED}"},
+    "a program that is not executable": {"command": "/${PLANTED_PATH}"},
+    "a Python file": {"command": "./${PLANTED}.py"},
+    "a directory": {"command": sys.executable, "cwd": "/tmp/${PLANTED}"},  # noqa: S108 (is not there)
+    "arguments and environment": {
+        "command": sys.executable,
+        "args": ["-c", "import os; os._exit(3)", "${PLANTED}"],
+        "env": {"TOKEN": "${PLANTED}"},
+    },
+    "a variable that is not set": {"command": "x", "args": ["${PLANTED}", "${NOT_PLANTED}"]},
+    "an address": {"url": "http://u:${PLANTED}@127.0.0.1:1/mcp?token=${PLANTED}", "headers": {"X-Key": "${PLANTED}"}},
+}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("what", EXPANDED)
+async def test_the_variables_of_a_configuration_are_not_shown(
+    what: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    locked = tmp_path / SECRET
+    locked.touch(mode=0o600)
+    monkeypatch.setenv("PLANTED", SECRET)
+    monkeypatch.setenv("PLANTED_PATH", str(locked)[1:])
+    with pytest.raises(McpgenError) as failure:
+        await connect({"mcpServers": {"a": EXPANDED[what]}})
+    (entry,) = parse_config({"mcpServers": {"a": EXPANDED[what]}})
+    said = [repr(entry)] if entry.problem else [repr(entry), repr(entry.transport()), entry.transport().description]
+
+    assert "a" in str(failure.value)
+    assert SECRET not in "\n".join([*said, all_said(failure.value), caplog.text])
 
 
 CONFIG = {"mcpServers": {"a": {"url": SECRET}}}

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -245,6 +246,31 @@ def test_a_signal_ends_the_server_over_http(run: Callable[..., tuple[subprocess.
     assert 0 == process.wait(PATIENCE_SECONDS)
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port))
+
+
+def is_open(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("is_changed", [False, True], ids=["running", "after a restart"])
+def test_a_server_over_http_ends_when_its_parent_is_killed(
+    file: Path, run: Callable[..., tuple[subprocess.Popen[str], Lines]], *, is_changed: bool
+) -> None:
+    process, lines = run()
+    url = lines.until("http://").split()[-1]
+    if is_changed:
+        change(file, "other")
+        lines.until("http://")
+    process.kill()
+    process.wait(PATIENCE_SECONDS)
+    port, deadline = int(url.split(":")[-1].partition("/")[0]), time.monotonic() + PATIENCE_SECONDS
+    while is_open(port):
+        assert time.monotonic() < deadline, "the server did not end with its parent"
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize(

@@ -184,3 +184,21 @@ async def test_tools_do_the_same_over_http(*, debug: bool) -> None:
 
     assert f"The tool crash failed{f': ValueError: {SECRET}' if debug else '.'}" in answer.text
     assert debug == (SECRET in answer.text)
+
+
+async def test_a_view_follows_the_debug_of_its_server_unless_its_own_is_set() -> None:
+    server = failing(debug=False)
+    view = server.only(names=["crash"])
+    inner = view.only(names=["crash"])
+
+    async def shows_secret(which: Server) -> bool:
+        async with connect(which) as client:
+            return SECRET in str((await client.call_tool("crash")).content)
+
+    before = [await shows_secret(each) for each in (server, view, inner)]
+    server.debug = True
+    after = [await shows_secret(each) for each in (server, view, inner)]
+    view.debug = False
+    own = [await shows_secret(each) for each in (server, view, inner)]
+
+    assert ([False] * 3, [True] * 3, [True, False, False]) == (before, after, own)
