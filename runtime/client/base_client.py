@@ -111,7 +111,9 @@ class BaseClient:
         named = "unnamed server" if self.server is None else f"{self.server.name} {self.server.version}"
         state = "open" if self._engine.session.failure is None else "closed"
         target = self._engine.task.description
-        return f"<{type(self).__name__} to {target!r}: {printable(named)}, revision {self.revision}, {state}>"
+        library = getattr(self._engine.connection.channel, "library", None)  # of `HttpChannel`
+        over = "" if library is None else f" over {library}"
+        return f"<{type(self).__name__} to {target!r}{over}: {printable(named)}, revision {self.revision}, {state}>"
 
     async def __aenter__(self) -> Self:
         """Return the client, which is connected already. It is closed at the end of the block."""

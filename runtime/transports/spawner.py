@@ -90,17 +90,17 @@ class Spawner(Protocol):
 
 
 @asynccontextmanager
-async def open_spawner() -> AsyncGenerator[Spawner]:
+async def open_spawner(cleanup_seconds: float = _CLEANUP_SECONDS) -> AsyncGenerator[Spawner]:
     """Start handlers within the block, and cancel those that still run at the end of the block.
 
-    On asyncio, a handler that ignores its cancellation keeps running. Its name is logged.
+    On asyncio, a handler that has not ended *cleanup_seconds* after its cancellation keeps running. Its name is logged.
     """
     if is_asyncio():
         tasks = _Tasks(asyncio.get_running_loop())
         try:
             yield tasks
         finally:
-            await tasks.end()
+            await tasks.end(cleanup_seconds)
         return
     async with open_group() as group:
         yield _Group(group)
@@ -243,14 +243,14 @@ class _Tasks:
             self._running.discard(handle)
             handle.task = None  # a task that was cancelled keeps this frame, and they would keep each other
 
-    async def end(self) -> None:
+    async def end(self, cleanup_seconds: float) -> None:
         for handle in self._running:
             handle.cancel()
         tasks = [handle.task for handle in self._running if handle.task is not None]
         if not tasks:
             return
         with anyio.CancelScope(shield=True):  # even if this task is cancelled, the handlers must end
-            await asyncio.wait(tasks, timeout=_CLEANUP_SECONDS)
+            await asyncio.wait(tasks, timeout=cleanup_seconds)
         for task in (each for each in tasks if not each.done()):
             _LOG.error("a handler catches its cancellation and does not end; it keeps running: %r", task)
 

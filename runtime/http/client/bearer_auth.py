@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import inspect
 import re
-from typing import TYPE_CHECKING, Final
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.http.client.transport import import_httpx
+from mcpgen.runtime.http.client.http_exchange import import_httpx
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
     import httpx
 
-__all__ = ["bearer"]
+__all__ = ["BearerToken", "bearer", "bearer_token"]
 
 # RFC 6750, section 2.1, but any visible ASCII, which some servers use; none of it can end a header.
 _TOKEN: Final = re.compile(r"[\x21-\x7e]+")
@@ -30,22 +31,53 @@ def bearer(token: str | Callable[[], str | Awaitable[str]]) -> httpx.Auth:
         UsageError: The token has the wrong type or a character that a header cannot contain, or httpx is not installed.
     """
     import_httpx()
-    import httpx  # noqa: PLC0415 (it takes long to load)
-
     if not callable(token):
         _checked(token)
+    auth: httpx.Auth = _auth_class()(BearerToken(token))
+    return auth
+
+
+class BearerToken:
+    """A bearer token, or a function that returns it."""
+
+    def __init__(self, token: str | Callable[[], str | Awaitable[str]]) -> None:
+        self._token = token
+
+    async def header(self) -> str:
+        """Return the value of the header ``Authorization`` for the next request.
+
+        Raises:
+            UsageError: The function has returned something that is not a token.
+        """
+        found = self._token() if callable(self._token) else self._token
+        value = await found if inspect.isawaitable(found) else found
+        return f"Bearer {_checked(value)}"
+
+
+def bearer_token(auth: httpx.Auth) -> BearerToken | None:
+    """Return the token of *auth*; None if `bearer` has not made it."""
+    if not isinstance(auth, _auth_class()):
+        return None
+    token: BearerToken = cast("Any", auth).token
+    return token
+
+
+@cache
+def _auth_class() -> Any:  # noqa: ANN401 (a class over httpx, which is loaded here)
+    import httpx  # noqa: PLC0415 (it takes long to load)
 
     class BearerAuth(httpx.Auth):
+        def __init__(self, token: BearerToken) -> None:
+            self.token = token
+
         def __repr__(self) -> str:
             return "<bearer token>"
 
         async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
-            found = token() if callable(token) else token
-            value = await found if inspect.isawaitable(found) else found
-            request.headers["Authorization"] = f"Bearer {_checked(value)}"
+            request.headers["Authorization"] = await self.token.header()
             yield request
 
-    return BearerAuth()
+    return BearerAuth
 
 
 def _checked(token: object) -> str:

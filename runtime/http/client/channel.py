@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
-from msgspec import Struct, field
+from msgspec import Struct
 
 from mcpgen.runtime.errors import McpgenError, RequestLost, TransportClosed
 from mcpgen.runtime.http.client.http_protocol import HttpProtocol
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.protocol.messages import RequestId
     from mcpgen.runtime.transports.interfaces import ClientEndpoint
-    from mcpgen.runtime.transports.spawner import Group
+    from mcpgen.runtime.transports.spawner import Group, Spawner
 
 __all__ = ["HttpChannel"]
 
@@ -54,28 +54,43 @@ class _PendingRequest(Struct, eq=False):
 
     Attributes:
         message: The request.
-        scope: Closes its response when cancelled.
+        sending: The `StartedFunction` that sends it. Its cancellation closes the response. None before it has started.
         is_queued: Whether it has not been sent yet.
+        is_cancelled: Whether it must not be sent any more.
     """
 
     message: OutgoingMessage
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    sending: Any = None
     is_queued: bool = True
+    is_cancelled: bool = False
+
+    def cancel(self) -> None:
+        """Close its response, or do not send it."""
+        self.is_cancelled = True
+        if self.sending is not None:
+            self.sending.cancel()
 
 
 class HttpChannel:
     """A channel to one server; a `mcpgen.runtime.transports.interfaces.Channel`.
 
+    Attributes:
+        library: The library that makes the HTTP requests, for `repr`.
+
     Args:
         requests: Makes the HTTP requests.
         limits: The limits of the client.
         group: Runs the channel's tasks until it is closed.
+        spawner: Runs the requests until it is closed.
         identity: The `Http.identity` of the server.
     """
 
-    def __init__(self, requests: HttpRequests, limits: ClientLimits, group: Group, identity: Hashable) -> None:
+    def __init__(
+        self, requests: HttpRequests, limits: ClientLimits, group: Group, spawner: Spawner, identity: Hashable
+    ) -> None:
+        self.library: str = requests.library
         self._limits = limits
-        self._group = group
+        self._spawner = spawner
         self._protocol = HttpProtocol(requests, limits, group, identity)
         self._slots = anyio.Semaphore(limits.max_connections)
         self._pending: dict[RequestId, _PendingRequest] = {}
@@ -104,7 +119,7 @@ class HttpChannel:
         if outgoing.kind == "request" and outgoing.id is not None:
             pending = self._pending[outgoing.id] = _PendingRequest(outgoing)
             self._queued_bytes += len(message)
-            self._group.start_soon(self._run_request, pending)
+            pending.sending = self._spawner.start(self._run_request, pending)
             return
         cancelled = cancelled_id(outgoing)
         if cancelled is not None and session is None:
@@ -153,7 +168,7 @@ class HttpChannel:
     async def _run_request(self, pending: _PendingRequest) -> None:
         message = pending.message
         try:
-            with pending.scope:
+            if not pending.is_cancelled:
                 await self._send_request(pending)
         except McpgenError as failure:
             self._fail(message, failure)
@@ -175,9 +190,15 @@ class HttpChannel:
             await protocol.send_request(message)
             return
         await protocol.wait_for_handshake(message)
-        async with self._slots:
+        if self._slots.value:
+            self._slots.acquire_nowait()  # a tenth of what `acquire` takes
+        else:
+            await self._slots.acquire()
+        try:
             self._leave_queue(pending)
             await protocol.send_request(message)
+        finally:
+            self._slots.release()
         if message.method == INITIALIZE and protocol.incoming.session is not None:
             self._close_probes()
 
@@ -195,13 +216,13 @@ class HttpChannel:
         """Close the response to a cancelled request."""
         pending = self._pending.get(request_id)
         if pending is not None:
-            pending.scope.cancel()
+            pending.cancel()
 
     def _close_probes(self) -> None:
         """Close the responses to requests of a stateless revision, since the server uses sessions."""
         for pending in list(self._pending.values()):
             if pending.message.revision is not None:
-                pending.scope.cancel()
+                pending.cancel()
 
     # --- other messages
 

@@ -13,39 +13,21 @@ hours, so TCP keep-alive finds out whether the peer is still there.
 
 from __future__ import annotations
 
-import socket
 from collections import deque
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
 import httpcore
 import httpx
+
+from mcpgen.runtime.http.client.http_exchange import CLOSE_SECONDS, IDLE_SECONDS, KEEP_ALIVE_OPTIONS, PART_BYTES
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncIterator, Generator, Iterable
 
 __all__ = ["ConnectionPool"]
-
-# uvicorn and Node.js close connections that were idle for 5 seconds; a request sent at that moment is lost.
-_IDLE_SECONDS: Final = 4.0
-
-# Closing a connection takes no time, unless TLS must send its last bytes to a peer that does not read.
-_CLOSE_SECONDS: Final = 1.0
-
-# How much must be written within `ClientLimits.open_seconds`.
-_PART_BYTES: Final = 64 * 1024
-
-# A vanished peer is noticed after two minutes; on systems without these options, after the system's default time.
-_KEEP_ALIVE: Final = [
-    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-    *(
-        (socket.IPPROTO_TCP, getattr(socket, name), value)
-        for name, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
-        if hasattr(socket, name)
-    ),
-]
 
 _Origin: TypeAlias = tuple[bytes, bytes, int]
 
@@ -110,9 +92,9 @@ class ConnectionPool(httpx.AsyncBaseTransport):
         connection = httpcore.AsyncHTTPConnection(
             origin=origin,
             ssl_context=self._ssl_context,
-            keepalive_expiry=_IDLE_SECONDS,
+            keepalive_expiry=IDLE_SECONDS,
             network_backend=self._backend,
-            socket_options=_KEEP_ALIVE,
+            socket_options=KEEP_ALIVE_OPTIONS,
         )
         self._open.add(connection)
         return connection
@@ -129,7 +111,7 @@ class ConnectionPool(httpx.AsyncBaseTransport):
 
     async def _drop(self, connection: httpcore.AsyncHTTPConnection) -> None:
         self._open.discard(connection)
-        with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
+        with anyio.move_on_after(CLOSE_SECONDS, shield=True):
             await connection.aclose()
 
 
@@ -222,8 +204,8 @@ class _CoalescingStream(httpcore.AsyncNetworkStream):
             return
         head, self._head = self._head, b""
         data = head + buffer if head else buffer
-        for at in range(0, len(data), _PART_BYTES):
-            await self._inner.write(data[at : at + _PART_BYTES], timeout)
+        for at in range(0, len(data), PART_BYTES):
+            await self._inner.write(data[at : at + PART_BYTES], timeout)
 
     async def aclose(self) -> None:
         await self._inner.aclose()

@@ -25,9 +25,8 @@ from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.protocol.reading_policy import SUSPECT, is_meant_id, meant_message
 
 if TYPE_CHECKING:
-    import httpx
-
     from mcpgen.runtime.http.client.address import Address
+    from mcpgen.runtime.http.client.http_exchange import HttpResponse
     from mcpgen.runtime.http.client.outgoing_messages import OutgoingMessage
 
 __all__ = [
@@ -42,6 +41,8 @@ __all__ = [
 
 # RFC 9110, section 15.4: with these, a client sends the same method and body again.
 KEEPS_REQUEST: Final = frozenset({307, 308})
+
+_REDIRECTS: Final = frozenset({301, 302, 303, *KEEPS_REQUEST})
 
 # A server that redirects in a circle must not keep a request busy. A slash at the end needs one.
 MAX_REDIRECTS: Final = 5
@@ -111,9 +112,9 @@ class ErrorReply(Struct, frozen=True):
         return self.status == NOT_FOUND and not (self.code == ErrorCode.METHOD_NOT_FOUND and self.frame is not None)
 
 
-async def read_error_reply(response: httpx.Response, message: OutgoingMessage | None, address: Address) -> ErrorReply:
+async def read_error_reply(response: HttpResponse, message: OutgoingMessage | None, address: Address) -> ErrorReply:
     """Read *response*, which has an error status, as the reply to *message*."""
-    body, status = await read_head(response), response.status_code
+    body, status = await read_head(response), response.status
     excerpt = _excerpt(body)
     found = envelope.decode(body) if body else None
     if isinstance(found, SUSPECT):
@@ -130,15 +131,15 @@ async def read_error_reply(response: httpx.Response, message: OutgoingMessage | 
     return ErrorReply(status, found.code, frame, failure)
 
 
-def not_a_message(response: httpx.Response, address: Address, advice: str, body: bytes = b"") -> HttpRefused:
+def not_a_message(response: HttpResponse, address: Address, advice: str, body: bytes = b"") -> HttpRefused:
     """Return the error for a response whose status is a success, but whose body is not a message."""
-    return HttpRefused(url=address.shown, status=response.status_code, excerpt=_excerpt(body), advice=advice)
+    return HttpRefused(url=address.shown, status=response.status, excerpt=_excerpt(body), advice=advice)
 
 
-def _failure(response: httpx.Response, address: Address, excerpt: str, *, is_json_rpc: bool = False) -> HttpRefused:
-    status = response.status_code
+def _failure(response: HttpResponse, address: Address, excerpt: str, *, is_json_rpc: bool = False) -> HttpRefused:
+    status = response.status
     advice = "" if is_json_rpc and status in _SAYS_ITSELF else _ADVICE.get(status, "")
-    if response.has_redirect_location:
+    if _redirects(response):
         advice = _redirect_advice(response, address)
     retry_after = response.headers.get("retry-after", "")
     if status in (429, 503) and retry_after:
@@ -148,7 +149,7 @@ def _failure(response: httpx.Response, address: Address, excerpt: str, *, is_jso
     return HttpRefused(url=address.shown, status=status, excerpt=excerpt, advice=advice)
 
 
-def _redirect_advice(response: httpx.Response, address: Address) -> str:
+def _redirect_advice(response: HttpResponse, address: Address) -> str:
     """Return why a redirect was not followed."""
     target = redirect_target(response, address)
     if target is None:
@@ -156,19 +157,23 @@ def _redirect_advice(response: httpx.Response, address: Address) -> str:
     start = f"it redirects to {target.shown}"
     if target.origin != address.origin:
         return f"{start}, which has another origin, so it is not followed; use that URL if you trust it"
-    if response.status_code in KEEPS_REQUEST:
+    if response.status in KEEPS_REQUEST:
         return f"{start}, after {MAX_REDIRECTS} redirects that were followed"
     return f"{start}; only 307 and 308 are followed, so use that URL"
 
 
-def redirect_target(response: httpx.Response, address: Address) -> Address | None:
+def redirect_target(response: HttpResponse, address: Address) -> Address | None:
     """Return the URL to which *response*, of a request to *address*, redirects; None if it has no valid one."""
-    if not response.has_redirect_location:
+    if not _redirects(response):
         return None
     try:
         return join_url(address, response.headers["location"])
     except UsageError:
         return None
+
+
+def _redirects(response: HttpResponse) -> bool:
+    return response.status in _REDIRECTS and "location" in response.headers
 
 
 def _excerpt(body: bytes) -> str:

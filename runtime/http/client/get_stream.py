@@ -18,13 +18,12 @@ import anyio
 from mcpgen.runtime.errors import RequestLost
 from mcpgen.runtime.http.client.error_responses import NOT_FOUND, read_error_reply
 from mcpgen.runtime.http.client.post_requests import resumable_id, retry_delay
-from mcpgen.runtime.http.client.response_body import read_events, response_type
+from mcpgen.runtime.http.client.response_body import is_success, read_events, response_type
 from mcpgen.runtime.http.media_types import EVENT_STREAM
 from mcpgen.runtime.http.sse import EventReader
 
 if TYPE_CHECKING:
-    import httpx
-
+    from mcpgen.runtime.http.client.http_exchange import HttpResponse
     from mcpgen.runtime.http.client.http_requests import HttpRequests
     from mcpgen.runtime.http.client.http_session import HttpSession
     from mcpgen.runtime.http.client.post_requests import MessageReceiver
@@ -64,12 +63,12 @@ async def read_get_stream(
         has_event, started = False, anyio.current_time()
         try:
             async with requests.open("GET", EVENT_STREAM, headers) as response:
-                if response.is_success and response_type(response) == EVENT_STREAM:
+                if is_success(response) and response_type(response) == EVENT_STREAM:
                     session.has_get_stream, failures = True, 0
                     has_event = await _receive(response, reader, receiver, session)
-                elif response.status_code == NOT_FOUND and session.has_get_stream and session.id is not None:
+                elif response.status == NOT_FOUND and session.has_get_stream and session.id is not None:
                     return True
-                elif response.status_code in _RETRY_STATUSES or response.status_code >= 500:  # noqa: PLR2004 (as HTTP counts)
+                elif response.status in _RETRY_STATUSES or response.status >= 500:  # noqa: PLR2004 (as HTTP counts)
                     failures += 1
                 elif last_id is not None:  # the server may know the session, but no longer this id
                     reader = EventReader(max_event_bytes=limits.max_frame_bytes)
@@ -89,7 +88,7 @@ async def read_get_stream(
 
 
 async def _receive(
-    response: httpx.Response, reader: EventReader, receiver: MessageReceiver, session: HttpSession
+    response: HttpResponse, reader: EventReader, receiver: MessageReceiver, session: HttpSession
 ) -> bool:
     """Receive the messages of one response until it ends; return whether it had an event."""
     has_event = False

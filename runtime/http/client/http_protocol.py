@@ -159,9 +159,7 @@ class HttpProtocol:
             return
         try:
             async with self._requests.open("DELETE", "*/*", session.headers) as response:
-                _LOG.debug(
-                    "the server replied with the status %s when the client ended the session", response.status_code
-                )
+                _LOG.debug("the server replied with the status %s when the client ended the session", response.status)
         except McpgenError as error:
             _LOG.debug("the client could not tell the server that the session has ended: %s", error)
 

@@ -17,7 +17,7 @@ from mcpgen.runtime.errors import RequestLost, UsageError
 from mcpgen.runtime.http.client.address import join_url
 from mcpgen.runtime.http.client.error_responses import not_a_message, read_error_reply
 from mcpgen.runtime.http.client.post_requests import ACCEPT
-from mcpgen.runtime.http.client.response_body import read_events, read_head, response_type
+from mcpgen.runtime.http.client.response_body import is_success, read_events, read_head, response_type
 from mcpgen.runtime.http.media_types import EVENT_STREAM
 from mcpgen.runtime.http.sse import EventReader
 
@@ -68,7 +68,7 @@ class LegacySse:
         try:
             with self.scope:
                 async with self._requests.open("GET", EVENT_STREAM, {}) as response:
-                    if not response.is_success:
+                    if not is_success(response):
                         raise (await read_error_reply(response, None, address)).failure
                     if response_type(response) != EVENT_STREAM:
                         raise not_a_message(response, address, "the body is not an event stream")
@@ -120,7 +120,7 @@ class LegacySse:
             RequestLost: The server has refused it, or it may not have arrived.
         """
         async with self._requests.open("POST", ACCEPT, headers, message.body, to=self.endpoint) as response:
-            if not response.is_success:
+            if not is_success(response):
                 raise (await read_error_reply(response, None, self.endpoint or self._requests.address)).failure
             await read_head(response)  # frees the connection for other requests
 

@@ -15,12 +15,12 @@ import re
 from typing import TYPE_CHECKING, Final, Protocol
 
 import anyio
-import httpx
 
 from mcpgen.runtime.errors import RequestLost, printable
 from mcpgen.runtime.http.client.error_responses import NOT_FOUND, ErrorReply, not_a_message, read_error_reply
+from mcpgen.runtime.http.client.http_exchange import ConnectionBroke
 from mcpgen.runtime.http.client.outgoing_messages import INITIALIZE
-from mcpgen.runtime.http.client.response_body import read_body, read_events, read_head, response_type
+from mcpgen.runtime.http.client.response_body import is_success, read_body, read_events, read_head, response_type
 from mcpgen.runtime.http.errors import HttpRefused, ServerUnreachable
 from mcpgen.runtime.http.media_types import EVENT_STREAM, JSON
 from mcpgen.runtime.http.sse import EventReader
@@ -29,6 +29,7 @@ from mcpgen.runtime.protocol import headers as http
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from mcpgen.runtime.http.client.http_exchange import HttpResponse
     from mcpgen.runtime.http.client.http_requests import HttpRequests
     from mcpgen.runtime.http.client.http_session import HttpSession
     from mcpgen.runtime.http.client.outgoing_messages import OutgoingMessage
@@ -104,9 +105,8 @@ class PostRequests:
             SessionLost: The session was lost meanwhile.
         """
         address = self._requests.address
-        reader = EventReader(max_event_bytes=self._limits.max_frame_bytes)
         async with self._requests.open("POST", ACCEPT, headers, message.body) as response:
-            if not response.is_success:
+            if not is_success(response):
                 return await read_error_reply(response, message, address)
             if message.method == INITIALIZE and session is not None:
                 session.set_id(response.headers.get(http.SESSION))
@@ -127,6 +127,7 @@ class PostRequests:
                     else "the response has no Content-Type"
                 )
                 raise not_a_message(response, address, advice if body else "the body is empty", body)
+            reader = EventReader(max_event_bytes=self._limits.max_frame_bytes)
             broken = await self._read_events(response, reader, message, session)
         if broken is None:
             return None
@@ -142,13 +143,13 @@ class PostRequests:
             RequestLost: It may not have arrived.
         """
         async with self._requests.open("POST", ACCEPT, headers, message.body) as response:
-            if not response.is_success:
+            if not is_success(response):
                 return await read_error_reply(response, message, self._requests.address)
             await read_head(response)  # a read body, though empty, frees the connection for other requests
             return None
 
     async def _read_events(
-        self, response: httpx.Response, reader: EventReader, message: OutgoingMessage, session: HttpSession | None
+        self, response: HttpResponse, reader: EventReader, message: OutgoingMessage, session: HttpSession | None
     ) -> RequestLost | None:
         """Receive the messages of a stream until the answer; return an error if the stream ends before it.
 
@@ -164,9 +165,8 @@ class PostRequests:
         try:
             if await read_events(response, reader, receive, self._receiver.ready):
                 return None
-        except httpx.HTTPError as error:
-            reason = str(error) or type(error).__name__
-            return RequestLost(f"the stream of {shown} broke before {method} was answered: {reason}")
+        except ConnectionBroke as error:
+            return RequestLost(f"the stream of {shown} broke before {method} was answered: {error.reason}")
         return RequestLost(f"{shown} ended its stream before {method} was answered")
 
     async def _resume(self, reader: EventReader, message: OutgoingMessage, session: HttpSession) -> None:
@@ -188,7 +188,7 @@ class PostRequests:
             try:
                 headers = {**session.headers, "last-event-id": last_id or ""}
                 async with self._requests.open("GET", EVENT_STREAM, headers) as response:
-                    if not response.is_success:
+                    if not is_success(response):
                         refusal = (await read_error_reply(response, None, self._requests.address)).failure
                         raise SessionLost if refusal.status == NOT_FOUND and session.id is not None else refusal
                     if response_type(response) != EVENT_STREAM:

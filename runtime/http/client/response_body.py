@@ -16,13 +16,12 @@ from mcpgen.runtime.http.media_types import media_type
 from mcpgen.runtime.http.sse import EventTooLarge
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import Awaitable, Callable
 
-    import httpx
-
+    from mcpgen.runtime.http.client.http_exchange import HttpResponse
     from mcpgen.runtime.http.sse import Event, EventReader
 
-__all__ = ["read_body", "read_events", "read_head", "response_type"]
+__all__ = ["is_success", "read_body", "read_events", "read_head", "response_type"]
 
 # An error page gives its reason at the beginning.
 _MAX_HEAD_BYTES: Final = 16 * 1024
@@ -33,39 +32,42 @@ _LINGER_SECONDS: Final = 0.5
 _MAX_LENGTH_DIGITS: Final = 20  # Python parses longer numbers slowly; the body is counted anyway
 
 
-def response_type(response: httpx.Response) -> str:
+def is_success(response: HttpResponse) -> bool:
+    """Return whether the status of *response* is a success."""
+    return 200 <= response.status < 300  # noqa: PLR2004 (as HTTP counts)
+
+
+def response_type(response: HttpResponse) -> str:
     """Return the media type of *response*; empty if it names none."""
     return media_type(response.headers.get("content-type", ""))
 
 
-def _is_compressed(response: httpx.Response) -> bool:
+def _is_compressed(response: HttpResponse) -> bool:
     return response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity")
 
 
-def _check_encoding(response: httpx.Response) -> None:
+def _check_encoding(response: HttpResponse) -> None:
     if _is_compressed(response):  # its decoded length has no bound
         raise RequestLost("the response is compressed, although the request asked for no compression")
 
 
-def _parts(response: httpx.Response) -> AsyncIterator[bytes]:
-    """Return the chunks of *response*; an `httpx.Auth` or a mock may have read them already."""
-    return response.aiter_bytes() if response.is_stream_consumed else response.aiter_raw()
-
-
-async def read_body(response: httpx.Response, max_bytes: int) -> bytes:
+async def read_body(response: HttpResponse, max_bytes: int) -> bytes:
     """Return the body of *response*.
 
     Raises:
         RequestLost: It is longer than *max_bytes*, or compressed.
     """
     _check_encoding(response)
+    whole = response.whole_body
+    if whole is not None and len(whole) <= max_bytes:
+        return whole
     body = bytearray()
     length = response.headers.get("content-length", "")
     is_long = length.isdigit() and len(length) < _MAX_LENGTH_DIGITS and int(length) > max_bytes
     with anyio.CancelScope() as scope:
         if is_long:
             scope.cancel()
-        async for chunk in _parts(response):
+        async for chunk in response.chunks():
             body += chunk
             if len(body) > max_bytes:
                 is_long = True
@@ -76,13 +78,16 @@ async def read_body(response: httpx.Response, max_bytes: int) -> bytes:
     return bytes(body)
 
 
-async def read_head(response: httpx.Response) -> bytes:
+async def read_head(response: HttpResponse) -> bytes:
     """Return the beginning of the body of *response*; empty if it is compressed or does not arrive soon."""
     body = bytearray()
     if _is_compressed(response):
         return b""
+    whole = response.whole_body
+    if whole is not None:
+        return whole[:_MAX_HEAD_BYTES]
     with anyio.move_on_after(_HEAD_SECONDS) as scope:
-        async for chunk in _parts(response):
+        async for chunk in response.chunks():
             body += chunk
             if len(body) >= _MAX_HEAD_BYTES:
                 scope.cancel()
@@ -90,7 +95,7 @@ async def read_head(response: httpx.Response) -> bytes:
 
 
 async def read_events(
-    response: httpx.Response,
+    response: HttpResponse,
     reader: EventReader,
     receive: Callable[[Event], bool],
     ready: Callable[[], Awaitable[None]],
@@ -105,13 +110,13 @@ async def read_events(
 
     Raises:
         RequestLost: An event is too long, or the response is compressed.
-        httpx.HTTPError: The connection broke.
+        ConnectionBroke: The connection broke.
     """
     _check_encoding(response)
     is_enough = False
     too_large: EventTooLarge | None = None
     with anyio.CancelScope() as scope:
-        async for chunk in _parts(response):
+        async for chunk in response.chunks():
             if is_enough or too_large is not None:
                 continue
             try:

@@ -14,12 +14,12 @@ import anyio
 
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.client.address import parse_address
+from mcpgen.runtime.http.client.http_exchange import import_httpx
 from mcpgen.runtime.protocol import headers as http
-from mcpgen.runtime.transports.spawner import open_group
+from mcpgen.runtime.transports.spawner import open_group, open_spawner
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Hashable
-    from types import ModuleType
 
     import httpx
 
@@ -27,10 +27,13 @@ if TYPE_CHECKING:
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.transports.interfaces import Channel
 
-__all__ = ["Http", "import_httpx"]
+__all__ = ["Http"]
 
 # Closing a client should not wait long for its server to end the session.
 _END_SESSION_SECONDS: Final = 1.0
+
+# A cancelled request closes its response, which takes up to a second if the peer does not read.
+_REQUEST_CLEANUP_SECONDS: Final = 2.0
 
 # The key of the digests, so that their secrets cannot be found by trying.
 _DIGEST_KEY: Final = os.urandom(32)
@@ -43,19 +46,6 @@ _RESERVED: Final = frozenset(
     }
 )
 _VALUE: Final = re.compile(r"[\x20-\x7e\t]*")
-
-
-def import_httpx() -> ModuleType:
-    """Return httpx.
-
-    Raises:
-        UsageError: It is not installed.
-    """
-    try:
-        import httpx  # noqa: PLC0415 (most clients never need it, and it takes long to load)
-    except ImportError:
-        raise UsageError('a server at a URL needs httpx, which is not installed: pip install "mcpgen[http]"') from None
-    return httpx
 
 
 class Http:
@@ -116,15 +106,14 @@ class Http:
         """Open a channel; it connects when the first message is sent."""
         # These load httpx.
         from mcpgen.runtime.http.client.channel import HttpChannel  # noqa: PLC0415
-        from mcpgen.runtime.http.client.http_requests import HttpRequests, open_client  # noqa: PLC0415
+        from mcpgen.runtime.http.client.exchange_choice import open_exchange  # noqa: PLC0415
+        from mcpgen.runtime.http.client.http_requests import HttpRequests  # noqa: PLC0415
 
         async with AsyncExitStack() as stack:
-            client = self._client
-            if client is None:
-                client = await stack.enter_async_context(open_client(limits))
-            requests = HttpRequests(client, self._address, self._headers, self._auth)
-            async with open_group() as group:
-                channel = HttpChannel(requests, limits, group, self.identity)
+            opening = open_exchange(self._address, limits, self._headers, self._auth, self._client)
+            requests = HttpRequests(await stack.enter_async_context(opening), self._address)
+            async with open_group() as group, open_spawner(_REQUEST_CLEANUP_SECONDS) as spawner:
+                channel = HttpChannel(requests, limits, group, spawner, self.identity)
                 stack.push_async_callback(_end_session, channel)  # called when the tasks of the group have ended
                 try:
                     yield channel

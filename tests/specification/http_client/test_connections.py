@@ -12,7 +12,7 @@ import pytest
 
 from mcpgen import ClientLimits
 from mcpgen.runtime.http.client.connection_pool import ConnectionPool, _CoalescingStream
-from mcpgen.runtime.http.client.http_requests import open_client
+from mcpgen.runtime.http.client.httpx_exchange import open_client
 from tests.patience import PATIENCE_SECONDS
 from tests.specification.client.scripted_server import on_both_loops
 from tests.specification.http_client.scripted_http_server import Played, played

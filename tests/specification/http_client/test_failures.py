@@ -25,6 +25,7 @@ from mcpgen import (
 )
 from mcpgen.runtime.http.client.address import parse_address
 from mcpgen.runtime.http.client.error_responses import read_error_reply
+from mcpgen.runtime.http.client.httpx_exchange import HttpxResponse
 from tests.patience import PATIENCE_SECONDS
 from tests.specification.citation import spec
 from tests.specification.client.scripted_server import discovered, initialized, on_both_loops
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.anyio
 
+URL = "http://example.com/mcp"
 SMALL = ClientLimits(max_frame_bytes=2000, max_batch_length=10)
 
 
@@ -245,7 +247,8 @@ async def test_a_status_that_any_request_would_get_is_told_at_once_with_what_to_
     ],
 )
 async def test_a_server_that_says_what_it_does_not_find_is_not_contradicted(body: bytes, said: str) -> None:
-    refused = await read_error_reply(httpx.Response(404, content=body), None, parse_address("http://example.com/mcp"))
+    response = HttpxResponse(httpx.Response(404, content=body), URL)
+    refused = await read_error_reply(response, None, parse_address(URL))
 
     assert f"http://example.com/mcp answered 404 Not Found{said}" == str(refused.failure)
 
@@ -264,8 +267,8 @@ async def test_a_server_that_says_why_it_is_unavailable_is_quoted_without_a_gues
     retry_after: str, body: bytes, said: str
 ) -> None:
     headers = {"retry-after": retry_after} if retry_after else {}
-    response = httpx.Response(503, content=body, headers=headers)
-    refused = await read_error_reply(response, None, parse_address("http://example.com/mcp"))
+    response = HttpxResponse(httpx.Response(503, content=body, headers=headers), URL)
+    refused = await read_error_reply(response, None, parse_address(URL))
 
     assert f"http://example.com/mcp answered 503 Service Unavailable{said}" == str(refused.failure)
 
