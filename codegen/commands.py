@@ -60,7 +60,7 @@ _options = (
         type=click.Path(path_type=Path),
         metavar="FILE",
         help="With --adapters: the declared changes of the step. If FILE does not exist and the step needs declared "
-        "changes, the command writes FILE with a stub for each of them. Complete the stubs.",
+        "changes, the command writes FILE with an incomplete entry for each of them. Complete the entries.",
     ),
     click.option(
         "--extension",
@@ -97,8 +97,9 @@ def build(*, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - the options
 
     With --extension FILE, the bindings have only the types that the extension adds to those of its base.
 
-    With --schema FILE, --revision gives the new bindings a label, and --based-on and --out are required. The bindings
-    are written to DIR/v<label>/, with an underscore for each dot and hyphen of the label. They need only msgspec.
+    With --schema FILE, --revision gives the new bindings a label. The options --based-on and --out are required. The
+    bindings are written to DIR/v<label>/, with an underscore for each dot and hyphen of the label. They need only
+    msgspec.
 
     Without any of these, the options come from [tool.mcpgen] in pyproject.toml.
     """

@@ -135,7 +135,7 @@ def strays(names: Container[str], folder: Path) -> list[Path]:
 
 def _check(content: Content, target: Path) -> None:
     """Refuse, if *target* may not become *content*."""
-    move = "Give another --out, or move it away: a build replaces what it writes as a whole."
+    move = "Give another --out, or move this file: a build deletes all other files in the folders that it writes."
     try:
         if {"site-packages", "dist-packages"}.intersection(target.resolve().parts):
             _refuse("MG402", f"{target} is inside an installed environment", "Give --out a folder of your own project.")

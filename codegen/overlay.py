@@ -161,10 +161,12 @@ def read_toml(file: Traversable, shape: type[_T], *, code: str, hint: str) -> _T
     """
     try:
         return msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), shape)
+    except OSError as error:
+        message = f"cannot read {file}: {error.strerror or error}"
+        raise Refused([Diagnostic(code=code, message=message, hint="Check the path.")]) from error
     # ValueError: not TOML, not UTF-8, or an integer with more digits than Python converts.
-    except (OSError, ValueError, RecursionError, msgspec.ValidationError) as error:
+    except (ValueError, RecursionError, msgspec.ValidationError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        reason = getattr(error, "strerror", None) or reason
         raise Refused([Diagnostic(code=code, message=f"{file.name}: {reason}", hint=hint)]) from error
 
 

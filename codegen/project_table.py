@@ -54,10 +54,18 @@ def options_of_project() -> list[BuildOptions]:
 
 def _tables(file: Path) -> list[_Table]:
     try:
-        project = msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), dict[str, Any])
+        project = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        text = f"cannot read {file}: {error.strerror}"
+        raise Refused([Diagnostic(code="MG319", message=text, hint="Check that you may read the file.")]) from error
+    # ValueError: not TOML, not UTF-8, or an integer with more digits than Python converts.
+    except (ValueError, RecursionError) as error:
+        text = f"{file} is not valid TOML: {error}"
+        raise Refused([Diagnostic(code="MG319", message=text, hint="Correct the file.")]) from error
+    try:
         found: Any = msgspec.convert(project.get("tool", {}), dict[str, Any]).get("mcpgen", [])
         return msgspec.convert(found if isinstance(found, list) else [found], list[_Table])
-    except (OSError, ValueError, RecursionError, msgspec.ValidationError) as error:
+    except msgspec.ValidationError as error:
         finding = Diagnostic(
             code="MG319",
             message=f"[tool.mcpgen] in {file} is not valid: {_reason(error)}",

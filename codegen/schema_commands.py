@@ -39,9 +39,9 @@ def schema() -> None:
 @schema.command("list")
 @_as_json
 def list_documents(*, as_json: bool) -> None:
-    """List the schema documents: revisions, oldest first, and extensions.
+    """List the documents of revisions and extensions.
 
-    Also verifies their recorded hashes.
+    Revisions come first, the oldest at the top. Also verifies their recorded hashes.
     """
     with refusals_reported(as_json=as_json):
         room = SchemaRoom()
@@ -194,9 +194,9 @@ def _add_extension(
 @_file
 @_as_json
 def verify(revision: str, file: Path, *, as_json: bool) -> None:
-    """Check that FILE equals the document of REVISION, apart from descriptions.
+    """Compare FILE with the document of REVISION.
 
-    REVISION can also be the name of an extension.
+    Descriptions may differ. REVISION can also be the name of an extension.
     """
     with refusals_reported(as_json=as_json):
         room = SchemaRoom()

@@ -216,7 +216,7 @@ class AdaptationError(McpgenError):
         pointer: The place of the value in the input of that step, as a JSON Pointer; empty for the whole message.
         reason: Why the step failed.
         service: The name of the part of an mcpgen client or server that handles such messages; None if there is none.
-            docs/adapters.md lists these services.
+            docs/losses.md lists these services.
         losses: The losses of the earlier steps.
     """
 
@@ -233,9 +233,7 @@ class AdaptationError(McpgenError):
     def __str__(self) -> str:
         place = f" at {self.pointer}" if self.pointer else ""
         service = (
-            f" (mcpgen's clients and servers handle such messages; see {self.service!r} in docs/adapters.md)"
-            if self.service
-            else ""
+            f" (what mcpgen's clients and servers do: see {self.service!r} in docs/losses.md)" if self.service else ""
         )
         return f"the message cannot be adapted from {self.step}{place}: {self.reason}{service}"
 
@@ -351,7 +349,9 @@ class NoCommonRevision(McpgenError):  # noqa: N818 (as the tree above names it)
         listed = [printable(each[:_MAX_REVISION_CHARS]) for each in self.supported[:_MAX_REVISIONS]]
         if len(self.supported) > _MAX_REVISIONS:
             listed.append(f"and {len(self.supported) - _MAX_REVISIONS} more")
-        theirs = f"the server speaks {', '.join(listed)}" if listed else "the server did not say which"
+        theirs = f"the server speaks {', '.join(listed)}" if listed else "the server does not support it"
+        if not listed and len(self.offered) > 1:
+            theirs = "the server supports none of them"
         why = f" ({printable(self.reason[: 10 * _MAX_REVISION_CHARS])})" if self.reason else ""
         return f"no revision in common: the client offered {', '.join(self.offered)}, {theirs}{why}"
 

@@ -473,8 +473,8 @@ STEP = Step(
         Change(
             name="elicitation-id",
             says=(
-                "2026-07-28 has no `elicitationId`; a message to 2025-11-25, which requires it, gets a hash of its "
-                "`url` and `message`."
+                "2026-07-28 has no `elicitationId`. 2025-11-25 requires it: the adapter adds a hash of `url` and "
+                "`message`."
             ),
             spec="2026-07-28, changelog#minor-changes",
             covers=("key-removed ElicitRequestURLParams.elicitationId",),
@@ -557,8 +557,8 @@ STEP = Step(
             name="input-schemas",
             says=(
                 "2025-11-25 requires an object as `properties`, an object as each property, and a list of strings as "
-                "`required`: any other value is removed, but a property `true` becomes `{}`, and `false` becomes "
-                '`{"not": {}}`.'
+                "`required`: any other value is removed, but a property with the schema `true` gets `{}`, and one "
+                'with `false` gets `{"not": {}}`.'
             ),
             spec="2026-07-28, changelog#minor-changes",
             at=("ToolInputSchema",),

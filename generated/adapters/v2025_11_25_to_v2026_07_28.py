@@ -68,8 +68,8 @@ The changes, apart from new optional keys:
   https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning#extension-negotiation
 * elicitation-completion: 2026-07-28 has no `notifications/elicitation/complete`: the client retries its request.
   https://modelcontextprotocol.io/specification/2026-07-28/changelog#minor-changes
-* elicitation-id: 2026-07-28 has no `elicitationId`; a message to 2025-11-25, which requires it, gets a hash of its
-  `url` and `message`. https://modelcontextprotocol.io/specification/2026-07-28/changelog#minor-changes
+* elicitation-id: 2026-07-28 has no `elicitationId`. 2025-11-25 requires it: the adapter adds a hash of `url` and
+  `message`. https://modelcontextprotocol.io/specification/2026-07-28/changelog#minor-changes
 * url-elicitation-error: 2026-07-28 has no error code -32042: a server asks for URL elicitation inside a result.
   https://modelcontextprotocol.io/specification/2026-07-28/basic#error-codes
 * resource-not-found: 2026-07-28 has no error code -32002: an unknown resource is an invalid parameter.
@@ -91,8 +91,8 @@ The changes, apart from new optional keys:
 * schema-keywords: 2026-07-28 allows all JSON Schema keywords in the schemas of tools, so it does not list them.
   https://modelcontextprotocol.io/specification/2026-07-28/changelog#minor-changes
 * input-schemas: 2025-11-25 requires an object as `properties`, an object as each property, and a list of strings
-  as `required`: any other value is removed, but a property `true` becomes `{}`, and `false` becomes `{"not": {}}`.
-  https://modelcontextprotocol.io/specification/2026-07-28/changelog#minor-changes
+  as `required`: any other value is removed, but a property with the schema `true` gets `{}`, and one with `false` gets
+  `{"not": {}}`. https://modelcontextprotocol.io/specification/2026-07-28/changelog#minor-changes
 * output-schemas: 2025-11-25 requires the type `object`: a schema without this type is wrapped in a schema with
   this type, and a schema with this type loses the same values as a `ToolInputSchema`.
   https://modelcontextprotocol.io/specification/2026-07-28/server/tools#output-schema
@@ -123,7 +123,7 @@ INPUT_REQUEST_METADATA: Final = (
     "2026-07-28 has no parameter `_meta` in `elicitation/create` and `sampling/createMessage`."
 )
 ELICITATION_ID: Final = (
-    "2026-07-28 has no `elicitationId`; a message to 2025-11-25, which requires it, gets a hash of its `url` and `message`."
+    "2026-07-28 has no `elicitationId`. 2025-11-25 requires it: the adapter adds a hash of `url` and `message`."
 )
 TASK_AUGMENTATION: Final = "2026-07-28 has no `task` in requests, so the request runs without a task."
 INPUT_RESPONSE_METADATA: Final = (

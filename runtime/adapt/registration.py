@@ -48,7 +48,7 @@ def register(package: ModuleType | str) -> str:
     label, era = getattr(methods, "REVISION", None), getattr(methods, "ERA", None)
     if not isinstance(label, str) or era not in ("handshake", "stateless"):
         raise UsageError(
-            f"`package` {found.__name__} does not have the bindings of a revision; name one that `mcpgen build` wrote"
+            f"the package {found.__name__} has no bindings of a revision; name a package that `mcpgen build` wrote"
         )
     taken = {each.label: each for each in registry.known()}.get(label)
     if taken is not None and taken.package == found.__name__:

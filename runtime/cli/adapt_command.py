@@ -45,8 +45,8 @@ class UnreadableInput(Exception):  # noqa: N818 (never leaves this module)
 @click.option(
     "--sender",
     type=click.Choice(["client", "server"]),
-    help="Sender of the message, if both sides can send it. Without this option, the input must be valid for one "
-    "of the two sides.",
+    help="Sender of the message, if both sides can send it. For a result or an error: the sender of the request. "
+    "Without this option, the input must be valid for one of the two sides.",
 )
 @click.option(
     "--definition", metavar="NAME", help="Instead of --method: the input is a value of this schema definition."
@@ -111,7 +111,10 @@ def _read(file: IO[bytes]) -> Any:  # noqa: ANN401 (any JSON value)
     """
     try:
         # Not msgspec's decoder, which silently keeps the last of two equal keys.
-        return json.loads(file.read().decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse)
+        text = file.read().decode("utf-8")
+        if not text.strip():
+            raise UnreadableInput("the input is empty")
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
     except UnicodeDecodeError as error:
         raise UnreadableInput(f"the input is not UTF-8, at byte {error.start}") from None
     except RecursionError:

@@ -18,7 +18,7 @@ from mcpgen.runtime.cli.client.arguments import (
     parse_json_object,
     parse_pairs,
 )
-from mcpgen.runtime.cli.client.client_run import ClientRun
+from mcpgen.runtime.cli.client.client_run import ClientRun, missing_feature
 from mcpgen.runtime.cli.client.elicitation_prompt import ElicitationPrompt
 from mcpgen.runtime.cli.client.inventory import PROMPTS, TOOLS, fetch_inventory, fetch_list
 from mcpgen.runtime.cli.client.options import (
@@ -203,7 +203,10 @@ def call(
         await command.set_log_level(client)
         found = await client.call_tool(tool, given, on_progress=command.display.progress)
         command.err.clear_status()
-        return command.results.tool(_tool_result(command.client_run, found), output)
+        status = command.results.tool(_tool_result(command.client_run, found), output)
+        if found.is_error is True:
+            command.err.lines([line for block in found.content for line in missing_feature(getattr(block, "text", ""))])
+        return status
 
     command.run(work)
 

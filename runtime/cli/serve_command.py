@@ -64,7 +64,7 @@ def _elsewhere(name: str) -> Callable[[F], F]:
     "origins",
     multiple=True,
     metavar="ORIGIN",
-    help="Accept requests from web pages of this origin, such as https://example.com. Repeatable.",
+    help="Accept web pages of this origin, such as https://example.com; without a scheme, http too. Repeatable.",
 )
 @click.option(
     "--allow-host",
@@ -289,10 +289,12 @@ def _check_origin(origin: str) -> None:
     Raises:
         Unservable: It is neither.
     """
-    if _is_file(origin):
-        if not Path(origin).is_file():
-            raise Unservable(f"There is no file {origin}.")
-    elif not all(part.isidentifier() for part in origin.split(".")):
+    path = Path(origin)
+    if origin and path.is_dir() and not (path / "__init__.py").is_file():
+        raise Unservable(f"{origin} is a folder; give a Python file, such as {path / 'server.py'}.")
+    if _is_file(origin) and not path.is_file():
+        raise Unservable(f"There is no file {origin}.")
+    if not (_is_file(origin) or all(part.isidentifier() for part in origin.split("."))):
         raise Unservable(f"There is no file or module {origin!r}.")
 
 

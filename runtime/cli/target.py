@@ -140,6 +140,11 @@ def parse_target(
         raise click.UsageError("`--header` and `--bearer-env` need a URL; TARGET is a command.")
     variables = parse_environment(environment)
     if len(words) > 1:
+        if " " in words[0] and directory is None and shutil.which(words[0]) is None:
+            raise click.UsageError(
+                "The first word of TARGET contains a space and is not a program. Write the whole command in one pair "
+                "of quotes, or after `--`."
+            )
         return _command(list(words), variables, directory)
     (word,) = words
     if _is_file(word) or _is_module(word):

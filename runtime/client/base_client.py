@@ -107,6 +107,13 @@ class BaseClient:
         """The `_meta` that the native revision requires in the params of each request; empty if it requires none."""
         return dict(self._engine.native_meta)
 
+    if not TYPE_CHECKING:  # type checkers must report other attributes as errors
+
+        def __getattr__(self, name: str) -> object:
+            if type(self) is BaseClient and not name.startswith("_"):
+                raise AttributeError(f"a client with `native_revision` has no `{name}`; use ClientMethods(client)")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def __repr__(self) -> str:
         named = "unnamed server" if self.server is None else f"{self.server.name} {self.server.version}"
         state = "open" if self._engine.session.failure is None else "closed"

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["BatchResponse", "IncomingRequest", "IncomingRequests", "find_handler"]
 
+# The requests of a client that may come before the server is known.
+_OURS = frozenset({"initialize", "server/discover"})
+
 _EMPTY_RESULT = b"{}"
 _INTERNAL_ERROR = "the client failed to handle this request"
 
@@ -186,6 +189,12 @@ class IncomingRequests:
             raise RequestError(ErrorCode.INVALID_REQUEST, "another request with this id is still open; use a new id")
         if message.method == "ping":
             return None
+        if session.server is None and message.method in _OURS:
+            raise RequestError(
+                ErrorCode.METHOD_NOT_FOUND,
+                "a server does not send this request; a program that sends the client's messages back is not an MCP "
+                "server",
+            )
         if session.server is None:
             raise RequestError(ErrorCode.METHOD_NOT_FOUND, "the handshake is not complete; send requests after it")
         if max(self.running, len(self.open)) >= session.limits.max_in_flight:

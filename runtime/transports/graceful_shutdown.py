@@ -40,6 +40,8 @@ _THREAD_SECONDS: Final = 0.1
 # For the last log line and flush: the reader may have stopped reading.
 _LAST_LOG_SECONDS: Final = 0.1
 
+_WORKER: Final = "AnyIO worker thread"  # runs a function that is not async
+
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 _LOG = logging.getLogger("mcpgen.serving")
@@ -160,7 +162,15 @@ def _end_despite(left: list[threading.Thread]) -> None:
         thread.join(max(0, deadline - time.monotonic()))
     hanging = [thread.name for thread in left if thread.is_alive()]
     if hanging:
-        _end_process(f"these threads do not end: {', '.join(hanging)}")
+        _end_process(_threads_text(hanging))
+
+
+def _threads_text(names: list[str]) -> str:
+    """Return why the process is ended although the threads with these *names* run."""
+    others = [each for each in names if each != _WORKER]
+    running = ["a function of the server"] if len(others) < len(names) else []
+    running += [f"the thread {each}" for each in others]
+    return f"{', '.join(running)} still {'runs' if len(running) == 1 else 'run'}"
 
 
 def _end_process(reason: str) -> NoReturn:

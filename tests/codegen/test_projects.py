@@ -161,6 +161,14 @@ def test_a_wrong_table_is_refused(table: str, project: Path) -> None:
     assert (2, ["MG319"]) == ((result := run(build, "--json")).exit_code, codes(result))
 
 
+def test_a_wrong_table_names_the_key_and_a_wrong_file_the_place(project: Path) -> None:
+    (project / "pyproject.toml").write_text('[tool.mcpgen]\nfoo = 1\nout = "x"\n', encoding="utf-8")
+    assert "pyproject.toml is not valid: unknown key `foo` (table 1)\n" in run(build).stderr
+
+    (project / "pyproject.toml").write_text("[tool.mcpgen\n", encoding="utf-8")
+    assert "pyproject.toml is not valid TOML: Expected ']'" in run(build).stderr
+
+
 def test_options_of_the_command_line_count_instead_of_the_table(project: Path) -> None:
     (project / "pyproject.toml").write_text('[tool.mcpgen]\nrevision = "x"\nout = "other"\n', encoding="utf-8")
 

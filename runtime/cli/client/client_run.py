@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.cli.client.terminal import Screen
     from mcpgen.runtime.cli.target import Target
 
-__all__ = ["ClientRun"]
+__all__ = ["ClientRun", "missing_feature"]
 
 # What programs print when they miss an environment variable.
 _MISSING_VARIABLE: Final = re.compile(r"environ|KeyError: '[A-Z][A-Z0-9_]+'")
@@ -57,6 +57,18 @@ _MAX_DATA: Final = 2000
 # A user who waits this long is told for what. It is looked at in short steps.
 _WAIT_SECONDS: Final = 5.0
 _STEP_SECONDS: Final = 0.25
+
+
+# A server names the method of the request that it cannot send.
+_FEATURES: Final = {
+    "roots/list": "The server asks for roots. Offer them with `--root PATH`.",
+    "sampling/createMessage": "The server asks for an answer of a language model, which this command does not have.",
+}
+
+
+def missing_feature(message: str) -> list[str]:
+    """Return a line for each request that the client does not support, if the server's *message* names it."""
+    return [line for method, line in _FEATURES.items() if f"not support {method}" in message]
 
 
 class ClientRun:
@@ -186,6 +198,7 @@ class ClientRun:
             lines.append(f'If {file} starts its server itself, give its command as TARGET: "python {file}".')
         if isinstance(error, InvalidPayload | RequestRefused) and "elicitation" in message and not Keyboard.is_there():
             lines.append("The server asks the user for input. That needs a terminal, and revision 2025-06-18 or later.")
+        lines += missing_feature(message)
         if isinstance(error, ServerExited) and _MISSING_VARIABLE.search(error.stderr):
             lines.append("The server gets only basic environment variables. Add others with --env KEY=VALUE.")
         if isinstance(error, RequestTimedOut) and self.target.stderr.last_lines:

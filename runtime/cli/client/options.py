@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING, Final, NotRequired, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NotRequired, TypeVar
 
 import click
 
@@ -32,6 +32,19 @@ __all__ = [
 
 F = TypeVar("F", bound="Callable[..., object]")
 
+
+class _Seconds(click.FloatRange):
+    """A positive number, without click's wording "float range"."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        """Return *value* as a number."""
+        try:
+            float(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 _REVISION: Final = click.option(
     "--revision", metavar="REVISION", help="Use this revision only. Default: the newest that both sides support."
 )
@@ -39,7 +52,7 @@ _JSON: Final = click.option("--json", "is_json", is_flag=True, help="Write what 
 _TIMEOUT: Final = click.option(
     "--timeout",
     "seconds",
-    type=click.FloatRange(0, min_open=True),
+    type=_Seconds(0, min_open=True),
     metavar="SECONDS",
     help="Time limit for the start of the server, and for each request.",
 )
@@ -98,7 +111,7 @@ def options_of(*options: Callable[[F], F]) -> Callable[[F], F]:
 _NO_CACHE: Final = click.option(
     "--no-cache",
     is_flag=True,
-    help="Ignore and do not write the cache of servers that need `initialize`.",
+    help="Do not use the file in which mcpgen remembers which servers need `initialize`.",
 )
 _QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Hide the standard error of the server's process.")
 SERVER: Final = (_QUIET, _NO_CACHE, _REVISION, _JSON, _TIMEOUT, _ENV, _CWD, _HEADER, _BEARER, *CONFIG)

@@ -36,14 +36,17 @@ CONFIG: Final = (
         "--config",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="Use a server of this configuration of a host, such as ~/.cursor/mcp.json, in place of the target.",
+        help="In place of TARGET: a configuration of a host, such as ~/.cursor/mcp.json. The command uses its only "
+        "server, or the one that --server names. `inspect` without --server shows all of its servers.",
     ),
-    click.option("--server", metavar="NAME", help="The name of the server in the configuration."),
+    click.option("--server", metavar="NAME", help="With --config: the name of the server in the configuration."),
 )
 """The options."""
 
 # Options that the entry of a server has instead.
 _IN_ENTRY: Final = {"env": "--env", "cwd": "--cwd", "headers": "--header", "bearer_env": "--bearer-env"}
+
+_NO_CONFIG: Final = "`--server` needs `--config`, which names the file."
 
 _KEY: Final = "mcpgen.config"
 
@@ -60,10 +63,17 @@ class ServerCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the command line."""
+        options = args[: args.index("--")] if "--" in args else list(args)  # click empties the list that it gets
         ctx.meta[_KEY] = self._has_config(ctx, args)
         if ctx.meta[_KEY] and not ctx.resilient_parsing:
             self._refuse_target(ctx, args)
-        rest = super().parse_args(ctx, args)
+        try:
+            rest = super().parse_args(ctx, args)
+        except click.MissingParameter as error:
+            is_given = any(each == "--server" or each.startswith("--server=") for each in options)
+            if ctx.meta[_KEY] or not is_given or error.param is None or error.param.name != "target":
+                raise
+            raise click.UsageError(_NO_CONFIG, ctx) from None
         ctx.params.setdefault("target", "")
         return rest
 
@@ -177,7 +187,7 @@ def server_target(words: Sequence[str], options: Mapping[str, Any]) -> Target:
     name: str | None = options["server"]
     if config is None:
         if name is not None:
-            raise click.UsageError("`--server` needs `--config`, which names the file.")
+            raise click.UsageError(_NO_CONFIG)
         return parse_target(words, options["env"], options["cwd"], options["headers"], options["bearer_env"])
     entry = chosen_entry(config, name, options)
     stderr = StandardError()

@@ -35,8 +35,8 @@ _INTERRUPTED: Final = 130
 
 
 @click.command(
-    epilog="Exit status: 0 if the entry is in the file, 1 if nothing was changed, 2 if the command was used wrongly, "
-    "130 after Ctrl-C."
+    epilog="Exit status: 0 if the entry is in the file or was printed, 1 if nothing was changed, 2 if the command was "
+    "used wrongly, 130 after Ctrl-C."
 )
 @click.option("--host", "host_name", type=click.Choice(list(HOSTS)), required=True, help="The host to configure.")
 @click.option("--name", metavar="NAME", help="Name of the server in the host. Default: the name of the file.")
@@ -187,6 +187,8 @@ def _difference(shown: str, section: str, name: str, old: object, new: dict[str,
     if not lines:
         lines = ["  (values of environment variables change)"]
     verb = "added to" if old is None else "changed in"
+    if any(_HIDDEN in each for each in lines):
+        lines += ["", f"{_HIDDEN} stands for values that are not shown, because they can contain secrets."]
     return "\n".join([f"{escaped_line(name)} is {verb} `{section}` of {shown}:", "", *lines, ""])
 
 

@@ -173,8 +173,8 @@ class Tracer:
                 self._error(draft, message)
         members = _decode_members(frame)
         draft.id = members.get("id")
-        if draft.kind == "error" and draft.id is None and unknown_id(draft.revision) is None:
-            draft.violate("id", "", f"{draft.revision or 'JSON-RPC'} does not allow an error response without an id")
+        if draft.kind == "error" and draft.id is None and draft.revision and unknown_id(draft.revision) is None:
+            draft.violate("id", "", f"{draft.revision} does not allow an error response without an id")
         elif draft.kind == "error" and draft.id in (None, b"null"):
             draft.note("id", "", "the error response has no id, so its request is unknown")
         if not _ENVELOPE.issuperset(members):

@@ -129,8 +129,10 @@ class Media:
         if not (kind and slash and subtype) or " " in found:
             raise UsageError(f"`mime_type` of {self._label} is {found!r}; write one such as 'text/plain'")
         if self._kind and kind != self._kind:
+            fitting = {"image": Image, "audio": Audio}.get(kind, File)
             raise UsageError(
-                f"{self.name or '`data`'} has the MIME type {found}, so it cannot be {self._label}; use File"
+                f"{self.name or '`data`'} has the MIME type {found}, which {self._label} does not take; "
+                f"use {fitting.__name__}"
             )
         return found
 

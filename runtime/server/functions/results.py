@@ -115,6 +115,10 @@ def result_format(annotation: Annotation, label: str, *, structured: bool | None
     _refuse_bytes(annotation, what)
     _refuse_other_revisions(annotation, what)
     if annotation in (inspect.Signature.empty, Any, object) or _has_blocks(annotation):
+        if structured and _has_blocks(annotation):
+            raise UsageError(
+                f"{what} has content blocks instead of a value, so it has no output schema; remove `structured=True`"
+            )
         if structured:
             raise UsageError(f"{what} has no type for an output schema; annotate it, or remove `structured=True`")
         return _content(annotation)

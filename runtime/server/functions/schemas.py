@@ -199,6 +199,8 @@ def _check_default(parameter: Parameter, what: str) -> None:
         return
     try:
         value = msgspec.to_builtins(parameter.default, str_keys=True, enc_hook=dump_value)
+        if not isinstance(value, float) and _has_non_finite(value):
+            raise UsageError(f"the default of {what} contains inf or nan, which JSON cannot express; change it")
         if not isinstance(value, float):
             value = msgspec.json.decode(msgspec.json.encode(value))  # where nan becomes null, as in the schema
     except (TypeError, ValueError, RecursionError) as error:
@@ -211,6 +213,15 @@ def _check_default(parameter: Parameter, what: str) -> None:
     except ValidationError as error:
         hint = f"write `{parameter.name}: … | None = None`" if value is None else "change the default or the type"
         raise UsageError(f"the default of {what} is not of its type ({error}); {hint}") from error
+
+
+def _has_non_finite(value: object) -> bool:
+    """Whether *value*, made of built-in types, contains ``inf`` or ``nan``."""
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    if isinstance(value, dict):
+        return any(map(_has_non_finite, cast("dict[str, object]", value).values()))
+    return isinstance(value, list) and any(map(_has_non_finite, cast("list[object]", value)))
 
 
 def _default_json(default: object) -> object | UnsetType:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from mcpgen import Server, UsageError, connect
+from mcpgen import Server, UsageError, connect, connect_sync
 from mcpgen.runtime.client.era_cache import EraCache
 from mcpgen.runtime.transports.memory import Memory
 
@@ -36,6 +36,16 @@ class Known(Memory):
 @pytest.fixture(autouse=True)
 def _nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcpgen.runtime.api.connect._ERAS", EraCache())
+
+
+async def test_a_client_in_an_older_revision_points_to_its_methods() -> None:
+    with pytest.raises(
+        UsageError, match=r"connect_sync\(\) has no option `native_revision`; leave it out, or use connect\(\)"
+    ):
+        connect_sync(server, native_revision="2025-06-18")  # type: ignore[call-overload]
+    async with connect(server, native_revision="2025-06-18") as client:
+        with pytest.raises(AttributeError, match=r"has no `call_tool`; use ClientMethods\(client\)"):
+            _ = client.call_tool  # type: ignore[attr-defined]
 
 
 @pytest.mark.spec("2026-07-28", "basic/versioning#backward-compatibility-with-initialization-based-versions")

@@ -138,7 +138,8 @@ def test_many_losses_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"", "the input is not JSON"),
+        (b"", "the input is empty"),
+        (b" \n", "the input is empty"),
         (b"{", "the input is not JSON"),
         (b"{} {}", "the input is not JSON"),
         (b"NaN", "JSON has no NaN"),
@@ -155,7 +156,7 @@ def test_many_losses_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
         (b'{"tools":[],"x":"\\ud800"}', "at /x: a string holds half of a surrogate pair"),
         (b'{"tools":"' + b"x" * 10_000_000 + b'"}', "at /tools: Expected `array`, got `str`"),
     ],
-    ids=range(16),
+    ids=range(17),
 )
 def test_bad_input_is_an_error_and_nothing_is_written(data: bytes, says: str) -> None:
     result = run("--from", OLD, "--to", NEW, *LIST, stdin=data)

@@ -260,7 +260,7 @@ def test_a_tool_can_be_called_although_it_cannot_be_listed(answer: str, reason: 
         ("2024-11-05", "the server speaks 2025-11-25"),
         (
             "2026-07-28",
-            """the server did not say which (server/discover was answered with an error: what? (-32601))
+            """the server does not support it (server/discover was answered with an error: what? (-32601))
 The server speaks 2025-11-25.""",
         ),
     ],
@@ -325,6 +325,49 @@ def test_a_server_that_cannot_be_reached_is_status_1(command: str, said: str) ->
     assert said in err
     assert "\x1b" not in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("inspect", "python greeter.py", "extra"), "Write the whole command in one pair of quotes, or after `--`."),
+        (("inspect", COMMAND, "--timeout", "abc"), "'abc' is not a number."),
+    ],
+)
+def test_a_mistake_is_explained(words: tuple[str, ...], said: str) -> None:
+    status, _, err = run(*words)
+
+    assert 2 == status
+    assert said in err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no `cat`")
+def test_a_program_that_sends_everything_back_is_no_server() -> None:
+    status, _, err = run("inspect", "cat")
+
+    assert 1 == status
+    assert "a program that sends the client's messages back is not an MCP server" in err
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("ctx.roots()", "Offer them with `--root PATH`."),
+        ("ctx.sample('hi', max_tokens=1)", "a language model, which this command does not have"),
+    ],
+)
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_what_the_client_lacks_for_a_tool_is_explained(tmp_path: Path, revision: str, call: str, said: str) -> None:
+    path = tmp_path / "asking.py"
+    path.write_text(
+        "from mcpgen import Context, Server\nserver = Server('asking')\n@server.tool\n"
+        f"async def ask(ctx: Context) -> str:\n    return str(await {call})\n",
+        encoding="utf-8",
+    )
+    status, _, err = run("call", str(path), "ask", "--revision", revision)
+
+    assert 1 == status
+    assert said in err
 
 
 def test_a_program_that_is_taken_for_a_file_to_serve_is_explained() -> None:

@@ -647,7 +647,8 @@ other = EchoServer()
         ("", "folder/missing", "Error: There is no file folder/missing."),
         ("", "missing", "Error: There is no module missing."),
         ("", "missing.part:server", "Error: There is no module missing.part."),
-        ("", ".", "Error: There is no file or module '.'."),
+        ("", ".", "Error: . is a folder; give a Python file, such as server.py."),
+        ("", "./", "Error: ./ is a folder; give a Python file, such as server.py."),
         ("", "demo..part", "Error: There is no file or module 'demo..part'."),
         ("", ":server", "Error: There is no file or module ''."),
         (
@@ -660,8 +661,12 @@ other = EchoServer()
             "demo.py",
             "Error: There are several servers in demo.py. Choose one: demo.py:one or demo.py:two",
         ),
-        ("one = EchoServer()", "demo.py:two", "Error: There is no two in demo.py."),
-        ("one = EchoServer()", "demo.py:one.two", "Error: There is no one.two in demo.py."),
+        ("one = EchoServer()", "demo.py:two", "Error: There is no two in demo.py. Its servers: demo.py:one"),
+        (
+            "one = EchoServer()",
+            "demo.py:one.two",
+            "Error: There is no one.two in demo.py. Its servers: demo.py:one",
+        ),
         ("one = 'text'", "demo.py:one", "Error: one in demo.py is not a Server; it is of type str."),
         ("", "demo.py:EchoServer", "Error: EchoServer in demo.py is not a Server; it is a class."),
         (

@@ -108,6 +108,7 @@ def test_a_sole_server_needs_no_name(config: str, tmp_path: Path) -> None:
         (("call", "--config", "FILE", "--server", "shap", "add"), "has no server 'shap'. Did you mean shop?"),
         (("call", "--config", "FILE", "--server", "zzz", "add"), "has no server 'zzz'. Its servers: shop, broken"),
         (("call", "--server", "shop", "target", "add"), "`--server` needs `--config`, which names the file."),
+        (("inspect", "--server", "shop"), "`--server` needs `--config`, which names the file."),
         (("call", "--config", "FILE", "--env", f"A={SECRET}", "add"), "Give either `--env` or `--config`"),
         (("call", "--config", "FILE", "--cwd", "/", "add"), "Give either `--cwd` or `--config`"),
         (("call", "--config", "FILE", "--header", f"A: {SECRET}", "add"), "Give either `--header` or `--config`"),

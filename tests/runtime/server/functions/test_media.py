@@ -88,8 +88,8 @@ def test_the_type_follows_from_what_is_given(medium: Callable[[], Media], expect
         (lambda: Image("a.png", data=PNG), "Image needs either a path or bytes"),
         (lambda: Image(b""), "Image is empty: `data` has no bytes"),
         (lambda: Image(b"???"), "the MIME type of Image is unknown; set it"),
-        (lambda: Image(WAV), "`data` has the MIME type audio/wav, so it cannot be Image; use File"),
-        (lambda: Audio(PNG, name="x.png"), "x.png has the MIME type image/png, so it cannot be Audio; use File"),
+        (lambda: Image(WAV), "`data` has the MIME type audio/wav, which Image does not take; use Audio"),
+        (lambda: Audio(PNG, name="x.png"), "x.png has the MIME type image/png, which Audio does not take; use Image"),
         (lambda: Image(PNG, mime_type="png"), "`mime_type` of Image is 'png'; write one such as"),
         (lambda: File(b"?", mime_type="text/ plain"), "`mime_type` of File is 'text/ plain'"),
         (lambda: Image(1), "`path` of Image must be a path or bytes, not int"),  # type: ignore[arg-type]  # wrong on purpose

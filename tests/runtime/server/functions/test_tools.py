@@ -451,9 +451,17 @@ def test_bytes_are_refused_at_registration(catalogue: FunctionHandlers, annotati
         catalogue.tool(name="it")(returning(annotation, b""))
 
 
-@pytest.mark.parametrize("annotation", [Any, models.CallToolResult, list[models.ContentBlock]], ids=str)
-def test_structured_cannot_be_asked_for_without_a_type(catalogue: FunctionHandlers, annotation: Any) -> None:
-    with pytest.raises(UsageError, match="annotate it, or remove `structured=True`"):
+@pytest.mark.parametrize(
+    ("annotation", "said"),
+    [
+        (Any, "annotate it, or remove `structured=True`"),
+        (models.CallToolResult, "has content blocks instead of a value, so it has no output schema"),
+        (list[models.ContentBlock], "has content blocks instead of a value, so it has no output schema"),
+    ],
+    ids=str,
+)
+def test_structured_cannot_be_asked_for_without_a_type(catalogue: FunctionHandlers, annotation: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
         catalogue.tool(name="it", structured=True)(returning(annotation, None))
 
 
