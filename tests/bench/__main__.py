@@ -1,4 +1,4 @@
-"""``nox -s bench``: measure everything, print it, and with ``--write`` make it ``docs/benchmarks.md``."""
+"""``nox -s bench``: measure everything, print it, and with ``--write`` make it ``docs/benchmarks.md`` and charts."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tests.bench import (
     adapting,
     calling,
     calling_page,
+    charts,
     contenders,
     page,
     payloads,
@@ -19,6 +20,7 @@ from tests.bench import (
     startup,
     stopwatch,
     sustained,
+    svg,
 )
 from tests.bench.http import measuring as http_measuring
 from tests.bench.http import page as http_page
@@ -37,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         SystemExit: It does.
     """
     parser = argparse.ArgumentParser(prog="nox -s bench --", description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md and the charts beside it")
     parser.add_argument("--rounds", type=int, default=100, help="batches per message; a tenth as many processes")
     other = parser.add_mutually_exclusive_group()
     other.add_argument("--stdio", action="store_true", help="measure and print what serving over stdio costs, alone")
@@ -61,10 +63,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.http:
         sys.stdout.write(http_page.text(http_measuring.measure(options.rounds)))
         return
-    text = page.text(measure(options.rounds), versions=page.installed())
+    found = measure(options.rounds)
+    text = page.text(found, versions=page.installed())
     sys.stdout.write(text)
     if options.write:
-        FILE.write_text(text, encoding="utf-8")
+        write(text, charts.illustrations(found), FILE)
+
+
+def write(text: str, drawn: Sequence[charts.Illustration], file: Path) -> None:
+    """Write the page to *file*, and its charts beside it in place of those of the run before."""
+    for stale in file.parent.glob(f"{file.stem}-*.svg"):
+        stale.unlink()
+    for each in drawn:
+        (file.parent / each.file).write_text(svg.drawing(each.chart), encoding="utf-8")
+    file.write_text(text, encoding="utf-8")
 
 
 def measure(rounds: int) -> page.Measurements:

@@ -19,9 +19,14 @@ def rounded(value: float) -> str:
     return f"{value:,.{digits}f}"
 
 
+def per_second(microseconds: float) -> str:
+    """Return how many there are in a second of what takes so long."""
+    return f"{float(f'{1e6 / microseconds:.3g}'):,.0f}"  # three significant figures
+
+
 def rate(microseconds: Timing) -> str:
     """Return how many there are in a second of what takes so long: the median, and the least disturbed sample."""
-    return f"{_rate(microseconds.median)} ({_rate(microseconds.least)})"
+    return f"{per_second(microseconds.median)} ({per_second(microseconds.least)})"
 
 
 def ratio(value: float | None, beside: float | None) -> str:
@@ -32,7 +37,3 @@ def ratio(value: float | None, beside: float | None) -> str:
 def promise(*bounds: tuple[str, bool] | None) -> str:
     """Return what was promised and whether it was kept."""
     return "; ".join(f"{bound}: {'kept' if met else '**missed**'}" for bound, met in filter(None, bounds))
-
-
-def _rate(microseconds: float) -> str:
-    return f"{float(f'{1e6 / microseconds:.3g}'):,.0f}"  # three significant figures

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from tests.bench import calling, calling_page, serving_page
+from tests.bench import calling, calling_page, charts, serving_page
 from tests.bench.adapting import AdaptingRow
 from tests.bench.figures import figure, promise
 from tests.bench.http import page as http_page
@@ -140,13 +140,13 @@ def installed() -> dict[str, str]:
 
 
 def text(found: Measurements, *, versions: Mapping[str, str]) -> str:
-    """Return the page.
+    """Return the page, which shows the images of `charts.illustrations`.
 
     Args:
         found: What was measured.
         versions: By package, what it was measured with.
     """
-    return "".join(_parts(found, versions))
+    return charts.illustrated("".join(_parts(found, versions)), charts.illustrations(found))
 
 
 def _parts(found: Measurements, versions: Mapping[str, str]) -> Iterator[str]:
