@@ -16,6 +16,7 @@ import msgspec
 from msgspec import UNSET, ValidationError
 
 from mcpgen.runtime.errors import McpgenError, UsageError, printable, quoted
+from mcpgen.runtime.protocol.hash_collisions import check_hashes, hashes_numbers
 from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.protocol.value_types import any_object, any_schema, pydantic_type, uses_pydantic
 
@@ -198,12 +199,18 @@ def _make_target(returns: Any) -> _Target:
     if "$ref" in schema:
         schema = {**definitions, **schema.get("$defs", {})}[schema["$ref"].rpartition("/")[2]]
     arms = _arms(returns)
+    read = partial(msgspec.convert, type=kind, str_keys=True, dec_hook=any_object)
     return _Target(
-        read=partial(msgspec.convert, type=kind, str_keys=True, dec_hook=any_object),
+        read=partial(_read_checked, read) if hashes_numbers(kind) else read,
         is_object=schema.get("type") == "object",
         is_text=set(arms) <= {str, NoneType},
         takes_none=NoneType in arms,
     )
+
+
+def _read_checked(read: Callable[[object], Any], value: object) -> Any:
+    check_hashes(value)
+    return read(value)
 
 
 _cached_target = lru_cache(maxsize=256)(_make_target)

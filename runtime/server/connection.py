@@ -106,6 +106,11 @@ class Connection(SessionOutput):
         self._response_count += 1
         self._writer.write(message)
 
+    @property
+    def is_congested(self) -> bool:
+        """Whether a handler has to `drain` before it starts."""
+        return self._writer.is_full
+
     async def drain(self, _about: Exchange | None, /) -> None:
         """Wait until the peer has read most of what was written."""
         while self._writer.is_full:
@@ -205,7 +210,7 @@ class Connection(SessionOutput):
             call = partial(_with_span, exchange, call)
         try:
             context = Context(self._engine, session, exchange, exchange.peer)
-            if self._writer.is_full:  # or the results of all requests that came at once would wait to be written
+            if self.is_congested:  # or the results of all requests that came at once would wait to be written
                 await self.drain(exchange)
             result = await call(exchange.params, context)
             if _requires_input(result) and (exchange.task is not None or exchange.peer.era == "handshake"):

@@ -14,6 +14,7 @@ import anyio
 
 from mcpgen.runtime.protocol.reading_policy import ReadingPolicy
 from mcpgen.runtime.protocol.subscriptions import RESOURCE_UPDATED
+from mcpgen.runtime.server.fair_turns import FairTurns
 from mcpgen.runtime.server.ledger import Ledger
 from mcpgen.runtime.server.list_changes import ListChanges
 from mcpgen.runtime.server.parked_requests import ParkedRequests
@@ -74,6 +75,7 @@ class Engine:
         reading: How the messages of clients are read.
         state: The value that the lifespan yielded, while it is open.
         ledger: Counts the bytes that the server keeps for its clients.
+        turns: Shares the time of the event loop among the clients of HTTP.
         connections: The connections that get notifications of changes, each with its event loop.
         parked: The exchanges that wait for a stateless client's retry.
         sealer: Seals the states of those.
@@ -98,6 +100,7 @@ class Engine:
         self.handlers: HandlerTable = handlers
         self.limits: Limits = limits
         self.ledger: Ledger = Ledger()
+        self.turns: FairTurns = FairTurns()
         self.tasks: EngineTasks | None = tasks
         self.reading: ReadingPolicy = ReadingPolicy("a client", is_strict=is_strict)
         self.sealer: RequestStateSealer = RequestStateSealer(

@@ -20,6 +20,7 @@ from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import offers
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.exchange import Exchange, OpenRequest, ResponseBody
+from mcpgen.runtime.server.fair_turns import LARGE_BYTES
 from mcpgen.runtime.server.ledger import SESSION_BYTES, uris_bytes, waiting_bytes
 
 if TYPE_CHECKING:
@@ -246,6 +247,8 @@ class ServerSession:
             self.release(request)
         encode = envelope.encode_error if body.is_error else envelope.encode_response
         message = encode(request.id, body.json)
+        if len(message) > LARGE_BYTES:
+            self.engine.turns.spend(len(message))
         if request.batch is None:
             self.output.respond(message, request)
             return

@@ -38,7 +38,7 @@ _EXTENSIONS: Final = {
 }
 
 # How many numbers are tried for one file name.
-_MAX_FILES: Final = 10_000
+_MAX_FILES: Final = 1000
 
 
 class ResultOutput:

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 __all__ = ["AppState"]
 
 
+_HEADER_COPIES: Final = 2
+_USUAL_HEADERS_BYTES: Final = 2048
+
 _SHUTTING_DOWN: Final = "the server is shutting down"
 
 
@@ -120,14 +123,21 @@ class AppState:
         """Why a request gets no ticket."""
         return _SHUTTING_DOWN if self.is_shutting_down else TOO_MANY
 
-    def open_ticket(
-        self, client: Client, body: bytes = b"", *, session: str = "", count: int = 1, is_stream: bool = False
+    def open_ticket(  # noqa: PLR0913 (what a request keeps)
+        self,
+        client: Client,
+        headers: Mapping[str, str],
+        body: bytes = b"",
+        *,
+        session: str = "",
+        count: int = 1,
+        is_stream: bool = False,
     ) -> Ticket | None:
         """Return a ticket for a request, for *count* in one body, or for a stream; None if it is refused."""
         if self.is_shutting_down:
             return None
         ticket = Ticket()
-        size = OPEN_REQUEST_BYTES * count + (memory_bytes(body) if body else 0)
+        size = OPEN_REQUEST_BYTES * count + _headers_bytes(headers) + (memory_bytes(body) if body else 0)
         give_way = ticket.give_way
         ticket.entry = self.open_quota.admit(
             client.owner, size, session=session, count=count, rank=int(is_stream), give_way=give_way
@@ -174,3 +184,10 @@ class AppState:
             each.close()
         for response in self.open_responses:
             response.end()
+
+
+def _headers_bytes(headers: Mapping[str, str]) -> int:
+    """Return what *headers* take in memory beyond those of a usual request, which `OPEN_REQUEST_BYTES` includes."""
+    size = sum(map(len, headers)) + sum(map(len, headers.values()))
+    # They are kept twice: by the ASGI server as bytes, and here as text.
+    return max(0, _HEADER_COPIES * size - _USUAL_HEADERS_BYTES)

@@ -22,6 +22,7 @@ from mcpgen.runtime.http.server.post_request import PostRequest
 from mcpgen.runtime.http.server.request_body import BodyRefused, Uploads, read_body
 from mcpgen.runtime.limits import HttpLimits
 from mcpgen.runtime.protocol.headers import headers_by_name
+from mcpgen.runtime.server.fair_turns import FairTurns
 from mcpgen.runtime.server.functions.invocation import is_async
 
 if TYPE_CHECKING:
@@ -123,11 +124,12 @@ class Application:
 
     def _start(self) -> None:
         self._state = AppState(self._engine, self.limits, self._events)
-        self._uploads = Uploads(self._state.open_quota, self._engine.ledger.account("uploads"))
+        self._uploads = Uploads(self._state.open_quota, self._engine.ledger.account("uploads"), self._engine.turns)
         self._legacy_sse = LegacySse(self._state, self._message_path)
 
     def _restart(self) -> None:
         self._state.disconnect_all()
+        self._engine.turns = FairTurns()  # the old ones belong to an event loop that has ended
         self._start()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -251,7 +253,7 @@ class Application:
         elif not accepts(headers.get("accept"), EVENT_STREAM):
             await responses.send_error(send, 406, f"the Accept header must allow {EVENT_STREAM}")
         else:
-            await self._legacy_sse.stream(scope, client, receive, send)
+            await self._legacy_sse.stream(scope, headers, client, receive, send)
 
     async def _serve_message(
         self, scope: Scope, headers: Mapping[str, str], client: Client, receive: Receive, send: Send
@@ -261,7 +263,7 @@ class Application:
             return
         body = await self._read_body(headers, client, receive, send, accepted=())
         if body is not None:
-            await self._legacy_sse.post(scope, client, body, send)
+            await self._legacy_sse.post(scope, headers, client, body, send)
 
     async def _read_body(
         self, headers: Mapping[str, str], client: Client, receive: Receive, send: Send, *, accepted: tuple[str, ...]

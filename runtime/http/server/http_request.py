@@ -50,7 +50,7 @@ class HttpRequest(Struct, eq=False):
         """Return the ticket of this request; None if there is no room for it."""
         if self.ticket is None or count > 1:
             self.release_ticket()
-            self.ticket = self.state.open_ticket(self.client, self.body, session=session, count=count)
+            self.ticket = self.state.open_ticket(self.client, self.headers, self.body, session=session, count=count)
         return self.ticket
 
     def release_ticket(self) -> None:

@@ -239,7 +239,10 @@ class HttpSession(CountedConnection):
             self._end(stream)
 
     async def drain(self, about: Exchange | None, /) -> None:
-        """Wait until the stream of *about* is no longer full."""
+        """Wait until the stream of *about* is no longer full, and for a turn that has time to encode more."""
+        turns = self._engine.turns
+        if turns.is_used_up:
+            await turns.wait_to_work(self.client.owner, self.session.principal)
         stream = self._target(about)
         if stream.is_full:
             await stream.drain()

@@ -26,6 +26,8 @@ from mcpgen.runtime.protocol.reading_policy import SUSPECT
 from mcpgen.runtime.server.dispatcher import take
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from mcpgen.runtime.http.server.app_state import AppState
     from mcpgen.runtime.http.server.client_address import Client
     from mcpgen.runtime.http.server.open_requests import Ticket
@@ -49,11 +51,13 @@ class LegacySse:
         self._path = path
         self._sessions: dict[str, tuple[CountedConnection, ResponseBuffer]] = {}
 
-    async def stream(self, scope: Scope, client: Client, receive: Receive, send: Send) -> None:
+    async def stream(
+        self, scope: Scope, headers: Mapping[str, str], client: Client, receive: Receive, send: Send
+    ) -> None:
         """Serve a session until its client disconnects."""
         state = self._state
         session_id = random_id()
-        ticket = state.open_ticket(client, session=session_id, is_stream=True)
+        ticket = state.open_ticket(client, headers, session=session_id, is_stream=True)
         if ticket is None:
             await responses.send_error(send, 503, state.refusal, headers=(responses.RETRY_AFTER,))
             return
@@ -83,7 +87,7 @@ class LegacySse:
             state.remove_response(response)
             connection.close()
 
-    async def post(self, scope: Scope, client: Client, body: bytes, send: Send) -> None:
+    async def post(self, scope: Scope, headers: Mapping[str, str], client: Client, body: bytes, send: Send) -> None:
         """Handle a message that a client posts; its answer goes to the stream."""
         query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
         session_id = query.get("session", [""])[0]
@@ -106,7 +110,7 @@ class LegacySse:
             connection.session.output.respond(_refusal(message, rate_limit_error(seconds)), None)
             await responses.send_empty(send, 202)
             return
-        ticket = self._state.open_ticket(client, body, session=session_id, count=request_count(message))
+        ticket = self._state.open_ticket(client, headers, body, session=session_id, count=request_count(message))
         if ticket is None:
             await responses.send_error(send, 503, self._state.refusal, headers=(responses.RETRY_AFTER,))
             return

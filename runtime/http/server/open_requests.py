@@ -138,6 +138,18 @@ class CountedConnection(Connection):
         for each in [each for each in self._tickets if each.request is None]:
             self._release(each)
 
+    @property
+    def is_congested(self) -> bool:
+        """Whether a handler has to `drain` before it starts."""
+        return self._engine.turns.is_used_up or super().is_congested
+
+    async def drain(self, about: Exchange | None, /) -> None:
+        """Wait until the client has read most of what was written, and for a turn that has time to encode more."""
+        turns = self._engine.turns
+        if turns.is_used_up:
+            await turns.wait_to_work(self.client.owner, self.session.principal)
+        await super().drain(about)
+
     def _release(self, exchange: Exchange) -> None:
         ticket = self._tickets.pop(exchange, None)
         if ticket is not None:

@@ -107,6 +107,7 @@ class PostRequest(HttpRequest, eq=False):
             return False
         answer = call.answer(request)
         if answer is not None and len(answer) > SMALL_BYTES:
+            self.state.engine.turns.spend(len(answer))
             response = self.state.new_response(self.client, None)
             response.write(answer)
             del answer, call  # a client that does not read would hold a copy in each of them

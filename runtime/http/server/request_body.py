@@ -10,11 +10,13 @@ from mcpgen.runtime.errors import McpgenError, seconds_text
 from mcpgen.runtime.http.server.open_requests import OPEN_REQUEST_BYTES, TOO_MANY
 from mcpgen.runtime.http.server.responses import ClientDisconnected
 from mcpgen.runtime.http.server.timeouts import with_timeout
+from mcpgen.runtime.server.fair_turns import LARGE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mcpgen.runtime.http.server.responses import Receive
+    from mcpgen.runtime.server.fair_turns import FairTurns
     from mcpgen.runtime.server.ledger import Account
     from mcpgen.runtime.server.quota import Entry, Quota
 
@@ -47,10 +49,12 @@ class Uploads(NamedTuple):
     Attributes:
         quota: What is open in the application.
         account: Of what incomplete bodies keep.
+        turns: Says when a body may be decoded.
     """
 
     quota: Quota
     account: Account
+    turns: FairTurns
 
 
 class _Upload:
@@ -64,11 +68,11 @@ class _Upload:
         scope: Is cancelled if the body has to make room for those of others.
     """
 
-    __slots__ = ("_account", "_entry", "_owner", "_quota", "_size", "scope")
+    __slots__ = ("_account", "_entry", "_owner", "_quota", "_size", "_turns", "scope")
 
     def __init__(self, uploads: Uploads, owner: str) -> None:
         self.scope: anyio.CancelScope = anyio.CancelScope()
-        self._quota, self._account = uploads
+        self._quota, self._account, self._turns = uploads
         self._owner = owner
         self._size = 0
         self._entry: Entry | None = None
@@ -83,6 +87,11 @@ class _Upload:
         self._entry = self._quota.admit(self._owner, size, give_way=self.scope.cancel)
         return self._entry is not None
 
+    async def wait_turn(self) -> None:
+        """Return when the event loop has time to decode it."""
+        if self._turns.is_used_up:
+            await self._turns.wait_to_decode(self._owner, self._size)
+
     def end(self) -> None:
         """Count it no longer."""
         self._account.bytes -= self._size
@@ -93,7 +102,7 @@ class _Upload:
 async def read_body(  # noqa: PLR0913 (the request, and its limits)
     receive: Receive, headers: Mapping[str, str], owner: str, uploads: Uploads, *, max_bytes: int, seconds: float
 ) -> bytes:
-    """Return the body of a request.
+    """Return the body of a request when the event loop has time to decode it.
 
     Args:
         receive: Of ASGI.
@@ -115,37 +124,45 @@ async def read_body(  # noqa: PLR0913 (the request, and its limits)
         if message["type"] == "http.disconnect":
             raise _disconnected()
         body: bytes = message.pop("body", b"")
-        if message.get("more_body", False):
+        is_last = not message.get("more_body", False)
+        if not is_last or uploads.turns.is_used_up:
             parts, body = [body], b""  # the first part must not be kept while the others arrive
-            body = await _read_rest(receive, parts, max_bytes, seconds, _Upload(uploads, owner))
+            body = await _read_rest(receive, parts, max_bytes, seconds, _Upload(uploads, owner), is_last=is_last)
     except TimeoutError:
         raise BodyRefused(408, f"the body did not arrive within {seconds_text(seconds)} (body_seconds)") from None
     if len(body) > max_bytes:
         raise _too_long(max_bytes)
+    if len(body) > LARGE_BYTES:
+        uploads.turns.spend(len(body))
     return body
 
 
-async def _read_rest(receive: Receive, parts: list[bytes], max_bytes: int, seconds: float, upload: _Upload) -> bytes:
+async def _read_rest(  # noqa: PLR0913 (of `read_body`)
+    receive: Receive, parts: list[bytes], max_bytes: int, seconds: float, upload: _Upload, *, is_last: bool
+) -> bytes:
     """Return the body that *parts* begin, which are taken out of the list."""
-    body, is_last = bytearray(), False
+    body = bytearray()
     try:
-        with anyio.fail_after(seconds), upload.scope:
-            while True:
-                body += parts.pop()
-                if len(body) > max_bytes:
-                    raise _too_long(max_bytes)
-                if not upload.grow(len(body)):
-                    break
-                if is_last:
-                    return bytes(body)
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise _disconnected()
-                parts.append(message.pop("body", b""))
-                is_last = not message.get("more_body", False)
+        with upload.scope:
+            with anyio.fail_after(seconds):
+                while True:
+                    body += parts.pop()
+                    if len(body) > max_bytes:
+                        raise _too_long(max_bytes)
+                    if not upload.grow(len(body)):
+                        raise BodyRefused(503, TOO_MANY)
+                    if is_last:
+                        break
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise _disconnected()
+                    parts.append(message.pop("body", b""))
+                    is_last = not message.get("more_body", False)
+            await upload.wait_turn()
+            return bytes(body)
     finally:
         upload.end()
-    raise BodyRefused(503, TOO_MANY)
+    raise BodyRefused(503, TOO_MANY)  # it gave way
 
 
 def _too_long(max_bytes: int) -> BodyRefused:

@@ -42,7 +42,7 @@ async def get(  # noqa: PLR0913, PLR0917 (of `PostRequest`)
     session = await _find_session(state, headers, client.user, send)
     if session is None:
         return
-    ticket = state.open_ticket(client, session=session.id, is_stream=True)
+    ticket = state.open_ticket(client, headers, session=session.id, is_stream=True)
     if ticket is None:
         await responses.send_error(send, 503, state.refusal, headers=(responses.RETRY_AFTER,))
         return

@@ -1,12 +1,14 @@
 """uvicorn's HTTP protocol, with limits on what a client may do with its connection.
 
 Theory of operation. httptools limits neither the length of a request head nor its time. Both are counted here; a head
-that arrives at once costs nothing. Five more things could make a server hold ever more memory, or hold it forever:
+that arrives at once costs nothing. Six more things could make a server hold ever more memory, or hold it forever:
 
 * A client does not read. What is written waits here, be it a stream or the rest of an answer.
 * It sends bytes that are neither head nor body: trailers and chunk extensions. They are dropped, and counted.
+* It sends heads that never end, over many connections, or many heads without waiting for answers (pipelining). What
+  all of them keep has a bound, which addresses share.
+* It sends a body as chunks of a few bytes, of which each costs as much as a long one. Such a body is refused.
 * It continues a request that is already answered, such as one that was refused because of its head.
-* It sends more and more requests without waiting for answers (pipelining).
 * It causes an error response in the middle of a response, where the client would read it as part of that response.
 
 httptools takes ``Upgrade`` for the end of the request even if the server declines it, so the body would be lost. Java's
@@ -19,6 +21,7 @@ own. The head is held back until the end of the event loop's turn, so that a bod
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import httptools
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     import asyncio
 
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+    from mcpgen.runtime.server.quota import Entry, Quota
 
 __all__ = ["BoundedProtocol"]
 
@@ -43,13 +48,28 @@ _UNREAD_SECONDS: Final = 5
 # A chunk of one byte has five bytes of framing; some more are allowed.
 _FRAMING_FACTOR: Final = 8
 
+# A chunk takes about 1 µs to parse, whatever its length. Programs that stream bodies write some kilobytes at once.
+_MIN_CHUNK_BYTES: Final = 256
+_SHORT_CHUNKS: Final = 1000  # that a body may have in any case
+
 _UPGRADE_HEADERS: Final = (b"upgrade", b"http2-settings")
 
 # The limit of h11, too. A tool's arguments may be in headers, so it cannot be small.
 MAX_HEAD_BYTES: Final = 64 * 1024
 _HEAD_SECONDS: Final = 10
 
+# As in other servers, which allow 100 to 2,000. In memory, a short header takes 20 times its bytes.
+MAX_HEADERS: Final = 200
+_HEADER_BYTES: Final = 128
+
+# What all heads keep that are incomplete, or wait behind a request, at most. Most heads are neither.
+MAX_HEADS_BYTES: Final = 32 * 1024 * 1024
+_CONNECTION_BYTES: Final = 16 * 1024
+
 _HEAD_TOO_LONG: Final = b"431 Request Header Fields Too Large", b"the request head is longer than 64 KiB"
+_TOO_MANY_HEADERS: Final = b"431 Request Header Fields Too Large", b"the request has more than 200 headers"
+_TOO_MANY_HEADS: Final = b"503 Service Unavailable", b"too many request heads are incomplete or wait for an answer"
+_SHORT_CHUNKS_REFUSED: Final = b"400 Bad Request", b"the chunks of the body are too short; send at least 256 bytes each"
 
 
 class _CoalescingTransport:
@@ -93,12 +113,17 @@ class BoundedProtocol(HttpToolsProtocol):
 
     Args:
         write_seconds: How long a client may read nothing while something waits to be read.
+        heads: What the incomplete heads of all connections keep.
         **options: The arguments that uvicorn passes.
     """
 
-    def __init__(self, *, write_seconds: float, **options: Any) -> None:  # noqa: ANN401 (as uvicorn's are)
+    def __init__(self, *, write_seconds: float, heads: Quota, **options: Any) -> None:  # noqa: ANN401 (as uvicorn's are)
         super().__init__(**options)
         self._write_seconds = write_seconds
+        self._heads = heads
+        self._head_entry: Entry | None = None
+        self._waiting_bytes = 0  # of the heads that wait behind the request that is being answered
+        self._spare_chunks = _SHORT_CHUNKS
         self._answered: RequestResponseCycle | None = None  # the request that is being answered; later ones wait
         self._is_complete = True  # whether the last request has arrived completely
         self._data = b""
@@ -126,6 +151,10 @@ class BoundedProtocol(HttpToolsProtocol):
             self._head_bytes += len(data)
             if self._head_bytes > MAX_HEAD_BYTES:
                 self._refuse(*_HEAD_TOO_LONG)
+            elif len(self.headers) > MAX_HEADERS:
+                self._refuse(*_TOO_MANY_HEADERS)
+            elif not self._count_heads():
+                self._refuse(*_TOO_MANY_HEADS)
             elif self._head_timer is None:
                 self._head_timer = self.loop.call_later(_HEAD_SECONDS, self._refuse_slow_head)
         if self._is_complete or self._is_in_head or self.transport.is_closing():
@@ -158,18 +187,28 @@ class BoundedProtocol(HttpToolsProtocol):
         if max(0, self._head_bytes) + len(self._data) > MAX_HEAD_BYTES and self._head_size() > MAX_HEAD_BYTES:
             self._refuse(*_HEAD_TOO_LONG)
             raise OverflowError("the request head is longer than 64 KiB")
+        if len(self.headers) > MAX_HEADERS:
+            self._refuse(*_TOO_MANY_HEADERS)
+            raise OverflowError("the request has too many headers")
         self._is_in_head = False
         self._head_bytes = 0
+        self._spare_chunks = _SHORT_CHUNKS
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
+        size = self._head_size() + _HEADER_BYTES * len(self.headers)
         super().on_headers_complete()
+        self._note_waiting(size)
         self.headers: list[tuple[bytes, bytes]] = []  # collects trailers, which are ignored
         self._overhead_bytes = 0
 
     def on_body(self, body: bytes) -> None:
         """Subtract body bytes and their chunk framing from the count."""
         self._overhead_bytes -= len(body) * _FRAMING_FACTOR
+        self._spare_chunks += len(body) // _MIN_CHUNK_BYTES - 1
+        if self._spare_chunks < 0:
+            self._refuse(*_SHORT_CHUNKS_REFUSED)
+            raise OverflowError("the chunks of the body are too short")  # ends the parsing of what has arrived
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -187,6 +226,9 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Limit the time for the rest of the request, or for the client to read the response."""
         super().on_response_complete()
+        if self._waiting_bytes and not self.pipeline:
+            self._waiting_bytes = 0
+            self._count_heads()
         if self.transport.is_closing():
             self._limit_closing()
         elif self.cycle.response_complete and not (self._is_complete or self._is_in_head):
@@ -226,6 +268,8 @@ class BoundedProtocol(HttpToolsProtocol):
         for each in (self._head_timer, self._unread_timer, self._write_timer, self._close_timer):
             if each is not None:
                 each.cancel()
+        if self._head_entry is not None:
+            self._head_entry.release()
         self._disconnect_cycles()
         super().connection_lost(exc)
 
@@ -237,6 +281,32 @@ class BoundedProtocol(HttpToolsProtocol):
     def _head_size(self) -> int:
         # Colon, space and line end of each header; method, version and line ends of the first line.
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) + 16
+
+    def _note_waiting(self, size: int) -> None:
+        """Count a complete head of *size* bytes if it waits behind another request."""
+        if self.pipeline:
+            self._waiting_bytes += size
+        if (self.pipeline or self._head_entry is not None) and not self._count_heads():
+            self._refuse(*_TOO_MANY_HEADS)
+            raise OverflowError("too many heads wait")
+
+    def _count_heads(self) -> bool:
+        """Count what an incomplete head, and those that wait, keep; return False if there is no room for it."""
+        size = self._waiting_bytes
+        if self._is_in_head:
+            size += self._head_bytes + _HEADER_BYTES * len(self.headers)
+        entry = self._head_entry
+        if not size:
+            self._head_entry = None
+            if entry is not None:
+                entry.release()
+            return True
+        size += _CONNECTION_BYTES
+        if entry is not None:
+            return entry.resize(size)
+        owner = self.client[0] if self.client else ""
+        self._head_entry = self._heads.admit(owner, size, give_way=partial(self._refuse, *_TOO_MANY_HEADS))
+        return self._head_entry is not None
 
     def _refuse_slow_head(self) -> None:
         self._head_timer = None

@@ -19,7 +19,8 @@ import anyio
 import uvicorn
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.http.server.uvicorn_limits import BoundedProtocol
+from mcpgen.runtime.http.server.uvicorn_limits import MAX_HEADS_BYTES, BoundedProtocol
+from mcpgen.runtime.server.quota import Quota
 from mcpgen.runtime.transports.gc_tuning import tune_gc
 from mcpgen.runtime.transports.graceful_shutdown import GracefulShutdown
 from mcpgen.runtime.transports.spawner import open_group
@@ -212,9 +213,10 @@ class _Listener:
 
 
 def _config(app: Any, write_seconds: float) -> uvicorn.Config:  # noqa: ANN401 (uvicorn has types of its own for each kind of scope)
+    heads = Quota(MAX_HEADS_BYTES, MAX_HEADS_BYTES)  # each has many bytes, so that their number needs no bound
     return uvicorn.Config(
         app,
-        http=partial(BoundedProtocol, write_seconds=write_seconds),  # type: ignore[arg-type] # uvicorn only calls it
+        http=partial(BoundedProtocol, write_seconds=write_seconds, heads=heads),  # type: ignore[arg-type] # uvicorn only calls it
         ws="none",
         lifespan="off",
         log_config=None,

@@ -32,6 +32,7 @@ from mcpgen.runtime.errors import (
     quoted,
     sole_exception,
 )
+from mcpgen.runtime.protocol.hash_collisions import check_hashes, hashes_numbers
 from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.protocol.param_headers import InvalidParamHeader, Rule, param_headers_of
 from mcpgen.runtime.protocol.value_types import any_object
@@ -268,16 +269,23 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
     )
     call, context = injector.bind(function, signature)
     read = msgspec.json.Decoder(arguments, dec_hook=any_object).decode
-    check = partial(check_keys, schema=schema) if refuses_nested else None
+    checks: list[Callable[[object], None]] = [check_hashes] if hashes_numbers(arguments) else []
+    if refuses_nested:
+        checks.append(partial(check_keys, schema=schema))
+    check = partial(_check_all, checks) if checks else None
     if check is not None:
         read = partial(_read_checked, read, check)
     return Tool(definition, signature.label, replay, task, arguments, call, context, results, read, check)
 
 
 def _read_checked(read: Callable[[bytes | Raw], Struct], check: Callable[[object], None], data: bytes | Raw) -> Struct:
-    arguments = read(data)
     check(msgspec.json.decode(data))
-    return arguments
+    return read(data)
+
+
+def _check_all(checks: Sequence[Callable[[object], None]], value: object) -> None:
+    for check in checks:
+        check(value)
 
 
 def _param_header_problem(error: InvalidParamHeader, label: str) -> str:

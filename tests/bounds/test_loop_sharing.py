@@ -1,0 +1,126 @@
+"""One client with many connections, or a batch, does not keep the event loop to itself."""
+
+from __future__ import annotations
+
+import select
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.bounds.attacked_processes import MIB
+from tests.bounds.hostile_messages import batch
+from tests.bounds.raw_sessions import joined
+from tests.faults.http_raw_client import Line, called, head, posted
+
+if TYPE_CHECKING:
+    from tests.bounds.conftest import Victims
+
+pytestmark = pytest.mark.slow
+
+OTHER = "127.0.0.2"  # the address of another client
+
+
+def readable(*lines: Line) -> int:
+    return len(select.select([each.socket for each in lines], [], [], 0)[0])
+
+
+def test_a_batch_for_large_resources_lets_others_in_between(victims: Victims) -> None:
+    http = victims.http()
+    line, own, _ = joined(http, "2025-03-26")
+    with victims.watch(http) as seen, ExitStack() as stack:
+        honest = Line(http.port)
+        stack.callback(honest.close)
+        line.send(posted(batch(300, "resources/read", f'{{"uri":"big://{MIB}"}}'), *own))
+        for number in range(10):
+            honest.send(called("echo", number, text="there"))
+            assert honest.reply().json["result"]["content"][0]["text"] == "there"
+        assert not readable(line), "the batch was answered before the other client's calls"
+        assert b'"id":299' in line.reply().body
+    assert seen.grown < 64 * MIB
+
+
+def test_many_connections_of_one_client_let_another_in_between(victims: Victims) -> None:
+    http = victims.http()
+    with ExitStack() as stack:
+        honest = Line(http.port, source=OTHER)
+        greedy = [Line(http.port) for _ in range(100)]
+        for each in (honest, *greedy):
+            stack.callback(each.close)
+        for each in greedy:
+            each.send(called("big", size=3 * MIB))
+        before = readable(*greedy)
+        honest.send(called("echo", text="there"))
+        assert honest.reply().json["result"]["content"][0]["text"] == "there"
+        answered = readable(*greedy) - before
+    assert before < 80, "the server answered before all had asked; ask more often"
+    assert answered < 10, f"{answered} of {100 - before} were answered first"
+
+
+def test_heads_that_never_end_have_a_bound_which_addresses_share(victims: Victims) -> None:
+    http = victims.http()
+    unfinished = head("GET", "/mcp", *["X: " + "a" * 1000] * 48)[:-2]
+    with victims.watch(http) as seen, ExitStack() as stack:
+        greedy = [Line(http.port) for _ in range(800)]
+        for each in greedy:
+            stack.callback(each.close)
+            each.send(unfinished)
+        honest = Line(http.port, source=OTHER)
+        stack.callback(honest.close)
+        request = called("echo", text="there")
+        honest.send(request[:20])
+        honest.send(request[20:])
+        assert honest.reply().json["result"]["content"][0]["text"] == "there"
+        refused = [each.reply() for each in greedy if readable(each)]
+    assert len(refused) > 100
+    assert {(each.status, bytes(each.body)) for each in refused} == {
+        (503, b"too many request heads are incomplete or wait for an answer")
+    }
+    assert seen.grown < 64 * MIB
+
+
+def test_a_head_has_few_headers(victims: Victims) -> None:
+    http = victims.http()
+    for count, is_complete in ((500, True), (500, False), (150, True)):
+        request = called("echo", text="there")
+        first, rest = request.split(b"\r\n", 1)
+        line = Line(http.port)
+        data = b"\r\n".join([first, *(b"x%d:" % each for each in range(count)), rest])
+        line.send(data if is_complete else data.partition(b"\r\n\r\n")[0])
+        reply = line.reply()
+        assert reply.status == (200 if count < 200 else 431)
+        assert count < 200 or reply.body == b"the request has more than 200 headers"
+        line.close()
+
+
+def test_requests_that_wait_behind_another_are_bounded_and_answered(victims: Victims) -> None:
+    http = victims.http()
+    slow, quick = called("drowse", seconds=0.5), called("echo", text="there")
+    with victims.watch(http) as seen, ExitStack() as stack:
+        for _ in range(600):
+            line = Line(http.port)
+            stack.callback(line.close)
+            long = quick.replace(b"\r\n", b"\r\n" + b"".join(b"x%d: %060d\r\n" % (each, 0) for each in range(150)), 1)
+            line.send(slow + long * 5)
+        honest = Line(http.port, source=OTHER)
+        stack.callback(honest.close)
+        honest.send(quick * 5)
+        assert ["there"] * 5 == [honest.reply().json["result"]["content"][0]["text"] for _ in range(5)]
+    assert seen.grown < 128 * MIB
+
+
+@pytest.mark.parametrize(("chunks", "status"), [(900, 200), (2000, 400)])
+def test_a_body_of_tiny_chunks_is_refused(victims: Victims, chunks: int, status: int) -> None:
+    http = victims.http()
+    request = called("echo", text="a" * chunks)
+    first, _, body = request.partition(b"\r\n\r\n")
+    lines = [each for each in first.split(b"\r\n") if not each.startswith(b"Content-Length")]
+    tiny, rest = body[:chunks], body[chunks:]
+    framed = b"".join(b"1\r\n%c\r\n" % each for each in tiny) + b"%x\r\n%b\r\n0\r\n\r\n" % (len(rest), rest)
+    line = Line(http.port)
+    line.send(b"\r\n".join([*lines, b"Transfer-Encoding: chunked", b"", framed]))
+    reply = line.reply()
+    assert reply.status == status
+    if status == 400:
+        assert b"chunks" in reply.body
+    line.close()

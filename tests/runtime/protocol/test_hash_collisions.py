@@ -1,0 +1,112 @@
+"""Numbers that a peer chooses by their hash do not make a set, or the keys of a dict, slow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated, Any, NamedTuple, TypedDict
+from uuid import UUID
+
+import anyio
+import msgspec
+import pytest
+
+from mcpgen import Server, UnexpectedResult, connect
+from mcpgen.runtime.protocol.hash_collisions import check_hashes, hashes_numbers
+
+COLLIDING = [(2**61 - 1) * each for each in range(8, 2008)]  # one hash, 65 bits and more
+
+
+@dataclass
+class Node:
+    ids: set[int]
+    next: Node | None = None
+
+
+class Pair(NamedTuple):
+    first: int
+    second: int
+
+
+class Model:
+    """A class of another library."""
+
+
+class Plain(TypedDict):
+    names: set[str]
+    numbers: list[int]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        set[int],
+        frozenset[Any],
+        dict[int, str],
+        dict[str, dict[int, str]],
+        list[set[int | None]],
+        set[Pair],
+        set[UUID],
+        dict[Decimal, str],
+        set[tuple[int, ...]],
+        Node,
+        Annotated[set[int], msgspec.Meta(max_length=10)],
+        Model,
+    ],
+    ids=repr,
+)
+def test_types_that_hash_numbers_are_found(kind: Any) -> None:
+    assert hashes_numbers(kind)
+
+
+@pytest.mark.parametrize("kind", [int, list[int], dict[str, int], set[str], Plain, Pair, Any], ids=str)
+def test_other_types_are_not(kind: Any) -> None:
+    assert not hashes_numbers(kind)
+
+
+DIGITS = [f"{each:032}" for each in COLLIDING]
+UUIDS = [str(UUID(int=(2**61 - 1) * (2**60 + each))) for each in range(2000)]
+
+
+def test_a_thousand_numbers_with_one_hash_are_read_and_no_more() -> None:
+    check_hashes({"a": COLLIDING[:500], "b": {str(each): "" for each in COLLIDING[:500]}})
+    check_hashes([each**3 for each in range(10**9, 10**9 + 5000)])
+    check_hashes([str(UUID(int=each**4)) for each in range(10**9, 10**9 + 5000)])
+    check_hashes([f"{each:030x}" for each in range(5000)])
+    assert {hash(UUID(each)) for each in UUIDS} == {hash(UUID(UUIDS[0]))}
+    for each in (COLLIDING[:1001], DIGITS, dict.fromkeys(DIGITS, 0), UUIDS, [f"{text}.00" for text in DIGITS]):
+        with pytest.raises(msgspec.ValidationError, match="at most 1000 numbers with the same hash"):
+            check_hashes([[each]])
+
+
+def test_a_tool_refuses_more() -> None:
+    server = Server("s", version="1")
+
+    @server.tool
+    async def total(ids: set[int]) -> int:
+        return len(ids)
+
+    async def main() -> None:
+        async with connect(server) as client:
+            assert (await client.call_tool("total", {"ids": COLLIDING[:1000]})).data == {"result": 1000}
+            refused = await client.call_tool("total", {"ids": COLLIDING})
+            assert refused.is_error
+            assert "numbers with the same hash" in refused.text
+
+    anyio.run(main)
+
+
+def test_a_client_refuses_more() -> None:
+    server = Server("s", version="1")
+
+    @server.tool
+    async def ids() -> list[int]:
+        return COLLIDING
+
+    async def main() -> None:
+        async with connect(server) as client:
+            assert await client.call_tool("ids", {}, returns=list[int]) == COLLIDING
+            with pytest.raises(UnexpectedResult, match="numbers with the same hash"):
+                await client.call_tool("ids", {}, returns=set[int])
+
+    anyio.run(main)
