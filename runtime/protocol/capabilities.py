@@ -25,7 +25,7 @@ from mcpgen.runtime.protocol.message_size import memory_bytes, too_many_values
 from mcpgen.runtime.protocol.newest import NEWEST, ErrorCode, models
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = [
     "CLIENT_CAPABILITIES",
@@ -36,6 +36,7 @@ __all__ = [
     "has_capability",
     "may_ask_undeclared",
     "missing_capabilities",
+    "missing_task_capability",
     "required_capability",
     "offers",
     "server_peer",
@@ -234,8 +235,21 @@ def missing_capabilities(peer: Peer, method: str, params: Mapping[str, object]) 
         2025-11-25, client/roots, client/sampling, client/elicitation and basic/utilities/tasks, "Capabilities" each;
         2026-07-28, basic/index, "_meta": data of the error -32021 has this form.
     """
+    return _missing(peer, _needs(method, params))
+
+
+def missing_task_capability(peer: Peer, method: str) -> dict[str, object] | None:
+    """Return the capability that a request needs which becomes a task of *peer*; None if the client declared it.
+
+    Spec:
+        2025-11-25, basic/utilities/tasks, "Task Support and Handling": other receivers ignore `task`.
+    """
+    return _missing(peer, [("tasks", "requests", *method.split("/"))])
+
+
+def _missing(peer: Peer, needs: Iterable[Path]) -> dict[str, object] | None:
     found: dict[str, object] = {}
-    for path in _needs(method, params):
+    for path in needs:
         known = _known(peer.revision, "ClientCapabilities", path)
         if not (has_capability(peer.declared, known) or _is_implied(peer.declared, known)):
             parent: Any = found
@@ -258,8 +272,6 @@ def _needs(method: str, params: Mapping[str, object]) -> Iterator[Path]:
             yield ("elicitation", "url" if params.get("mode") == "url" else "form")
         case _:
             pass
-    if "task" in params:
-        yield ("tasks", "requests", *method.split("/"))
 
 
 def _is_implied(declared: Mapping[str, object], path: Path) -> bool:

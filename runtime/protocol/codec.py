@@ -75,7 +75,7 @@ class IncomingRequestCodec:
         """
         if self._error is None:
             self._error = PayloadWriter(self._translation, "error")
-        return self._error.write(Error(int(code), message, data))
+        return self._error.write(Error(code, message, data))
 
 
 class OutgoingRequestCodec:

@@ -20,9 +20,11 @@ from mcpgen.runtime.protocol.codec import (
 )
 from mcpgen.runtime.protocol.extensions import Constant, extension_payload
 from mcpgen.runtime.protocol.messages import Error
-from mcpgen.runtime.protocol.payload_codec import UNREADABLE, encoded, explained
+from mcpgen.runtime.protocol.payload_codec import UNREADABLE, Validator, encoded, explained
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from mcpgen.runtime.adapt.payloads import Payload
     from mcpgen.runtime.protocol.extensions import Extension
     from mcpgen.runtime.protocol.messages import ErrorResponse
@@ -42,12 +44,12 @@ _EMPTY = Raw(b"{}")
 class _Codec:
     """Reads and writes one part of the messages of one method."""
 
-    __slots__ = ("_is_required", "_payload", "_trusted")
+    __slots__ = ("_encode", "_is_required", "_payload")
 
-    def __init__(self, payload: Payload, *, is_required: bool) -> None:
+    def __init__(self, payload: Payload, package: ModuleType, *, is_required: bool) -> None:
         self._payload = payload
         self._is_required = is_required
-        self._trusted: set[type] = set()
+        self._encode = Validator(payload, package.decoder).encode
 
     def read(self, raw: Raw | UnsetType, meta: Mapping[str, object] | None = None) -> Value:
         if raw is UNSET:
@@ -63,17 +65,8 @@ class _Codec:
             raise explained(self._payload, raw, error) from None
 
     def write(self, value: Value, meta: Mapping[str, object] | None = None) -> bytes:
-        """Return *value* as JSON; as in `PayloadWriter`, only the first instance of each type is checked."""
-        data = encoded(self._payload, value)
-        if type(value) not in self._trusted:
-            try:
-                checked = self._payload.decoders[0](data)
-            except UNREADABLE as error:
-                raise explained(self._payload, data, error) from None
-            if isinstance(value, Struct):
-                if type(checked) is not type(value):
-                    raise self._payload.invalid(f"its type is {type(value).__module__}.{type(value).__qualname__}")
-                self._trusted.add(type(value))
+        """Return *value* as JSON; it is checked as in `PayloadWriter`."""
+        data = self._encode(value)
         if not meta:
             return data
         plain = msgspec.json.decode(data)
@@ -88,11 +81,11 @@ class _Codec:
 
 
 def _params(extension: Extension, method: Constant) -> _Codec:
-    return _Codec(extension_payload(extension, method, "params"), is_required=method.params_required)
+    return _Codec(extension_payload(extension, method, "params"), extension.package, is_required=method.params_required)
 
 
 def _result(extension: Extension, method: Constant) -> _Codec:
-    return _Codec(extension_payload(extension, method, "result"), is_required=True)
+    return _Codec(extension_payload(extension, method, "result"), extension.package, is_required=True)
 
 
 class ExtensionNotification(Struct, frozen=True, kw_only=True):

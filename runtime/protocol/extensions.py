@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.adapt.payloads import Sender
     from mcpgen.runtime.protocol.capabilities import Peer, ServerPeer
 
-__all__ = ["Constant", "Extension", "extension_payload", "require_extension"]
+__all__ = ["Constant", "Extension", "extension_payload", "is_identifier", "require_extension"]
 
 Constant: TypeAlias = Any
 """A constant of the module ``methods`` of a package: a ``RequestMethod`` or a ``NotificationMethod``."""
@@ -184,6 +184,15 @@ def extension_payload(extension: Extension, method: Constant, part: Literal["par
     return Payload(extension.base or "", what, (annotation,), (extension.package.decoder(annotation),), "_meta")
 
 
+def is_identifier(text: str) -> bool:
+    """Whether *text* is the identifier of an extension: a key of ``_meta`` with a prefix.
+
+    Spec:
+        2026-07-28, basic/versioning, "Extension Negotiation".
+    """
+    return _IDENTIFIER.fullmatch(text) is not None
+
+
 def _identifier(package: object) -> str:
     identifier = package if isinstance(package, str) else getattr(package, "EXTENSION", None)
     if not isinstance(identifier, str):
@@ -192,7 +201,7 @@ def _identifier(package: object) -> str:
             f"`package` is {named}, which is neither the package of an extension nor its identifier; pass a package "
             "that `mcpgen build --extension` wrote"
         )
-    if not _IDENTIFIER.fullmatch(identifier):
+    if not is_identifier(identifier):
         raise UsageError(
             f"{identifier!r} is not the identifier of an extension; write a prefix, a slash and a name, such as "
             "com.example/rooms"

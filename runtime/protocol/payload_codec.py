@@ -6,9 +6,10 @@ Otherwise the same bytes are decoded again as plain JSON, so that keys which no 
 run, and their result is encoded and decoded with the native types. Decoding bytes is more exact than converting plain
 values, and costs no more.
 
-An outgoing payload is encoded, decoded to plain JSON for the steps, and encoded again. The first instance of each
-native type is checked, and later ones are trusted, because type checkers see them. Any other value, such as a dict or a
-type of another revision, is checked each time, like a peer's.
+An outgoing payload is encoded, decoded to plain JSON for the steps, and encoded again. Its JSON is checked like a
+peer's: a Struct does not check its fields when it is made. The decoder of a union is slow, so it checks the first
+instance of each type only, and later ones are decoded as what they are. Then what types do not express is checked
+(`mcpgen.runtime.protocol.sent_values`).
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.adapt.json_pointer import pointer_to
-from mcpgen.runtime.adapt.payloads import MAX_REASON_CHARS, message_payload, needs_params
+from mcpgen.runtime.adapt.payloads import MAX_REASON_CHARS, bindings, message_payload, needs_params
 from mcpgen.runtime.adapt.routes import Losses, Sender, route
 from mcpgen.runtime.errors import InvalidPayload
 from mcpgen.runtime.protocol.messages import Error
+from mcpgen.runtime.protocol.sent_values import sent_value_fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -36,6 +38,7 @@ __all__ = [
     "MethodTranslation",
     "PayloadReader",
     "PayloadWriter",
+    "Validator",
     "Value",
     "encoded",
     "explained",
@@ -163,15 +166,14 @@ class PayloadWriter:
         AdaptationError: The peer's revision has none.
     """
 
-    __slots__ = ("_adapt", "_check", "_is_required", "_is_required_by_peer", "_on_losses", "_payload", "_trusted")
+    __slots__ = ("_adapt", "_encode", "_is_required", "_is_required_by_peer", "_on_losses", "_payload")
 
     def __init__(self, translation: MethodTranslation, part: Part) -> None:
         native_revision, peer = translation.native_revision, translation.peer
         method, sender = translation.method, translation.sender
         to_peer = route(native_revision, peer, method, part, sender=sender)
         self._payload = to_peer.payload
-        self._check = _decoder(to_peer.payload.decoders)
-        self._trusted: set[type] = {Error} if part == "error" else set()
+        self._encode = Validator(to_peer.payload, bindings(native_revision).decoder).encode
         self._adapt = None if to_peer.is_identity else to_peer.adapt_valid
         self._is_required = needs_params(native_revision, method, part, sender)
         self._is_required_by_peer = needs_params(peer, method, part, sender)
@@ -189,9 +191,7 @@ class PayloadWriter:
             InvalidPayload: It is not JSON, or the native revision does not allow it; our caller is wrong.
             AdaptationError: The peer's revision cannot express it.
         """
-        data = encoded(self._payload, value)
-        if type(value) not in self._trusted:
-            self._validate(value, data)
+        data = self._encode(value)
         if self._adapt is None and meta is None:
             return data
         try:
@@ -217,16 +217,6 @@ class PayloadWriter:
         if len(losses):
             self._on_losses(self._payload.what, lambda: _real_losses(losses, meta))
         return adapted
-
-    def _validate(self, value: Value, data: bytes) -> None:
-        try:
-            checked = self._check(data)
-        except UNREADABLE as error:
-            raise explained(self._payload, data, error) from None
-        if isinstance(value, Struct):
-            if type(checked) is not type(value):
-                raise self._payload.invalid(f"its type is {type(value).__module__}.{type(value).__qualname__}")
-            self._trusted.add(type(value))
 
     def write_params(self, value: Value | UnsetType, meta: Mapping[str, object] | None = None) -> bytes | UnsetType:
         """Return params as `write` does; absent ones stay absent if the peer's revision allows it.
@@ -261,6 +251,58 @@ def encoded(payload: Payload, value: object) -> bytes:
         raise payload.too_deep() from None
     except _UNWRITABLE as error:
         raise payload.invalid(str(error)) from None
+
+
+class Validator:
+    """Checks values and their JSON before they are sent.
+
+    Args:
+        payload: The allowed types.
+        decoder: Returns the decoder of a type of the same revision.
+    """
+
+    __slots__ = ("_decode", "_decoder", "_decoders", "_payload")
+
+    def __init__(self, payload: Payload, decoder: Callable[[Any], Callable[[bytes], Any]]) -> None:
+        self._payload = payload
+        self._decode = _decoder(payload.decoders)
+        self._decoder = decoder
+        self._decoders: dict[type, Callable[[bytes], Any]] = {}
+
+    def encode(self, value: Value) -> bytes:
+        """Return *value* as JSON.
+
+        Raises:
+            InvalidPayload: It is not JSON, or not allowed.
+        """
+        try:
+            data = _encode(value)
+        except (*_UNWRITABLE, RecursionError):
+            data = encoded(self._payload, value)
+        own = self._decoders.get(type(value))
+        try:
+            checked = self._first(value, data) if own is None else own(data)
+        except UNREADABLE as error:
+            tried = self._payload
+            if own is not None:
+                tried = msgspec.structs.replace(tried, types=(type(value),), decoders=(own,))
+            raise explained(tried, data, error) from None
+        # Most results have none of the keys that `sent_value_fault` checks: _meta, uri, url, mimeType, messages.
+        if b'"m' in data or b'"ur' in data or b'"_m' in data:
+            fault = sent_value_fault(checked)
+            if fault is not None:
+                raise self._payload.invalid(fault[1], pointer_to(fault[0]))
+        return data
+
+    def _first(self, value: Value, data: bytes) -> Value:
+        """Return the first *value* of its type, decoded, and keep the decoder if the type is allowed."""
+        checked = self._decode(data)
+        kind = type(value)
+        if isinstance(value, Struct) and kind is not Error:  # the bindings have their own `Error`
+            if type(checked) is not kind:
+                raise self._payload.invalid(f"its type is {kind.__module__}.{kind.__qualname__}")
+            self._decoders[kind] = self._decoder(kind)
+        return checked
 
 
 def _decoder(decoders: Sequence[Callable[[bytes], Any]]) -> Callable[[Any], Any]:

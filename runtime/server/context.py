@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from msgspec import UNSET
 
+from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.protocol.negotiation import read_meta_object
 from mcpgen.runtime.protocol.newest import NEWEST, models
 from mcpgen.runtime.server import notifications
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.server_session import ServerSession
 
 __all__ = ["Context"]
+
+# The only revision in which elicitations by URL have ids.
+_ELICITATION_IDS = "2025-11-25"
 
 T = TypeVar("T")
 if TYPE_CHECKING:
@@ -187,6 +191,7 @@ class Context(BaseContext, ChangeNotifier, Generic[StateT_co]):
             2025-11-25, server/utilities/logging; 2026-07-28, the same.
         """
         if self._exchange is not None:
+            self._engine.warn_deprecated("notifications/message")
             notifications.send_log(self._session.handlers, self._exchange, level, data, logger)
             await self._drain()
 
@@ -216,19 +221,45 @@ class Context(BaseContext, ChangeNotifier, Generic[StateT_co]):
         return form_value(result, requested, self.peer)
 
     @awaited
-    async def elicit_url(self, message: str, url: str) -> Literal["accept", "decline", "cancel"]:
+    async def elicit_url(
+        self, message: str, url: str, *, elicitation_id: str | None = None
+    ) -> Literal["accept", "decline", "cancel"]:
         """Ask the user to open a web page. Return the user's answer, which does not say whether the page was opened.
+
+        Args:
+            message: The text that the user reads.
+            url: The address of the page: https, or http for the user's own machine.
+            elicitation_id: A new id, for `elicitation_completed`.
 
         Raises:
             UnsupportedByPeer: The client does not support elicitation by URL.
+            InvalidPayload: *url* is not a URL, or its scheme is not allowed.
 
         Spec:
             2025-11-25, client/elicitation, "URL Mode".
         """
-        params = models.ElicitRequestURLParams(message=message, url=url)
-        result = await self._request("elicitation/create", params, NEWEST)
+        if elicitation_id is None:
+            result = await self._request(
+                "elicitation/create", models.ElicitRequestURLParams(message=message, url=url), NEWEST
+            )
+        else:  # the newest revision has no ids
+            own = bindings(_ELICITATION_IDS).models
+            params = own.ElicitRequestURLParams(message=message, url=url, elicitation_id=elicitation_id)
+            result = await self._request("elicitation/create", params, _ELICITATION_IDS)
         action: Literal["accept", "decline", "cancel"] = result.action
         return action
+
+    @awaited
+    async def elicitation_completed(self, elicitation_id: str) -> None:
+        """Tell the client that the user has finished on the page of `elicit_url`; one of 2026-07-28 is not told.
+
+        Spec:
+            2025-11-25, client/elicitation, "Completion Notifications for URL Mode Elicitation".
+        """
+        params = bindings(_ELICITATION_IDS).models.ElicitationCompleteNotificationParams(elicitation_id=elicitation_id)
+        method = "notifications/elicitation/complete"
+        notifications.send_notification(self._session, self._exchange, method, params, terms=_ELICITATION_IDS)
+        await self._drain()
 
     @awaited
     async def sample(
@@ -363,6 +394,7 @@ class Context(BaseContext, ChangeNotifier, Generic[StateT_co]):
 
     async def _request(self, method: str, params: Any, terms: str) -> Any:
         session, exchange = self._session, self._exchange
+        self._engine.warn_deprecated(method)
         task = None if exchange is None else exchange.task
         with nullcontext() if task is None else task.awaiting_input():
             return await wait_result(session, exchange, send_request(session, exchange, method, params, terms=terms))

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
@@ -32,6 +33,15 @@ if TYPE_CHECKING:
     from mcpgen.runtime.transports.event_loops import EventLoop
 
 __all__ = ["ChangeNotifier", "Engine"]
+
+_HANDLERS_LOG: Final = logging.getLogger("mcpgen.handlers")
+
+# 2026-07-28, deprecated: by the method that a handler sends, the feature and what to use instead.
+_DEPRECATED: Final = {
+    "roots/list": ("roots", "take paths as arguments of tools, as resource URIs or from the server's configuration"),
+    "sampling/createMessage": ("sampling", "call the API of a model provider"),
+    "notifications/message": ("log entries to clients", "log to standard error, or use OpenTelemetry"),
+}
 
 
 class ChangeNotifier:
@@ -116,6 +126,7 @@ class Engine:
         self.view_name: str = ""
         self._viewed: Engine | None = None
         self._debug: bool | None = None
+        self._deprecations: set[str] = set()
         self.is_expiring: bool = False
         self.connections: dict[SessionOutput, EventLoop] = {}
         self._list_changes = ListChanges(self.connections)
@@ -138,6 +149,17 @@ class Engine:
     @debug.setter
     def debug(self, value: bool) -> None:
         self._debug = value
+
+    def warn_deprecated(self, method: str) -> None:
+        """Warn the author once, in debug mode, if the newest revision deprecates the feature of *method*.
+
+        Spec:
+            2026-07-28, client/roots, client/sampling, server/utilities/logging (SEP-2577; SEP-2596, "Deprecated").
+        """
+        if self.debug and method in _DEPRECATED and method not in self._deprecations:
+            self._deprecations.add(method)
+            feature, replacement = _DEPRECATED[method]
+            _HANDLERS_LOG.warning("2026-07-28 deprecates %s; %s", feature, replacement)
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from mcpgen.generated import registry
+from mcpgen.runtime.adapt.json_pointer import is_array, is_object, pointer_to
 from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.errors import (
     AdaptationError,
@@ -28,19 +29,25 @@ from mcpgen.runtime.errors import (
 )
 from mcpgen.runtime.protocol.envelope import error_json
 from mcpgen.runtime.protocol.newest import ErrorCode, methods
+from mcpgen.runtime.protocol.sent_values import sent_value_fault
 from mcpgen.runtime.server.functions.results import exception_text
 from mcpgen.runtime.server.functions.tools import ToolError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mcpgen.runtime.protocol.capabilities import Peer
     from mcpgen.runtime.server.exchange import Exchange
 
-__all__ = ["as_request_error", "error_body", "forget_frames", "unsupported_tool_result"]
+__all__ = ["as_request_error", "error_body", "forget_frames", "unsupported_tool_result", "url_elicitations_fault"]
 
 _INTERNAL = RequestError(ErrorCode.INTERNAL_ERROR, "the server failed to handle this request")
 
 _LOG = logging.getLogger("mcpgen.handlers")
 
-# 2026-07-28, basic/index, "Error Codes".
+# JSON-RPC 2.0, "Error object"; 2026-07-28, basic/index, "Error Codes".
+_JSON_RPC_RESERVED = range(-32768, -31999)
+_LATER_CODES = frozenset(code for code in methods.ErrorCode if code in methods.RESERVED_ERRORS)
 MISSING_CLIENT_CAPABILITY = methods.ErrorCode.MISSING_REQUIRED_CLIENT_CAPABILITY
 
 
@@ -97,12 +104,14 @@ def error_body(exchange: Exchange, failure: BaseException, *, debug: bool) -> by
             "the error of %s cannot be sent: %s; an internal error was sent instead", exchange.handler.method, problem
         )
         return error_json(_INTERNAL)
-    code = msgspec.json.decode(body, type=_ErrorCode).code
-    if exchange.peer.era == "stateless" and _is_reserved(exchange.peer.revision, code):
+    sent = msgspec.json.decode(body, type=_Error)
+    reason = _misuse(exchange.peer, sent)
+    if reason is not None:
         _LOG.error(
-            "%s raised a RequestError with the code %d, which is reserved; an internal error was sent instead",
+            "%s raised a RequestError with the code %d, %s; an internal error was sent instead",
             exchange.handler.method,
-            code,
+            sent.code,
+            reason,
         )
         return error_json(_INTERNAL)
     return body
@@ -123,20 +132,72 @@ def _name(exchange: Exchange) -> str:
     return f"{method} {named[0]!r}" if named else method
 
 
-class _ErrorCode(Struct):
+class _Error(Struct):
     code: int
+    data: Any = UNSET
 
 
-def _is_reserved(revision: str, code: int) -> bool:
-    """Whether *code* must not be sent to a stateless peer of *revision*.
+def _misuse(peer: Peer, error: _Error) -> str | None:
+    """Return why the error of a handler must not be sent to *peer*; None if it may.
 
     Spec:
         2026-07-28, basic/index, "Error Codes": MUST NOT emit undefined codes of the reserved range, nor codes of
-        earlier revisions.
+        earlier revisions; MUST use defined codes only with their meanings; new codes SHOULD be outside the range that
+        JSON-RPC reserves. 2025-11-25, client/elicitation, "URL Elicitation Required Error".
     """
-    if code in set(bindings(revision).methods.ErrorCode):
-        return False
-    return code in methods.RESERVED_ERRORS or code in _codes_of_all_revisions()
+    codes = bindings(peer.revision).methods.ErrorCode
+    known = frozenset(codes)
+    if peer.era == "handshake":
+        if error.code == getattr(codes, "URL_ELICITATION_REQUIRED", None):
+            reason = url_elicitations_fault(peer.revision, error.data)
+            return None if reason is None else f"but {reason}"
+        return "which is of a later revision" if error.code in _LATER_CODES else None
+    if error.code == MISSING_CLIENT_CAPABILITY:
+        return None if _names_missing(peer, error.data) else "but its data names no capability that the client lacks"
+    if error.code in methods.RESERVED_ERRORS and error.code in known:
+        return "which mcpgen sends itself"
+    is_free = error.code not in _JSON_RPC_RESERVED and error.code not in _codes_of_all_revisions()
+    return None if is_free or error.code in known else "which is reserved; use one outside of -32768 to -32000"
+
+
+def _names_missing(peer: Peer, data: object) -> bool:
+    """Whether the *data* of the error -32021 names a capability that *peer* has not declared."""
+    required = data.get("requiredCapabilities") if is_object(data) else None
+    return is_object(required) and _lacks(peer.declared, required)
+
+
+def _lacks(declared: Mapping[str, object], required: Mapping[str, object]) -> bool:
+    for key, each in required.items():
+        own = declared.get(key)
+        if own is None or (is_object(own) and is_object(each) and _lacks(own, each)):
+            return True
+    return False
+
+
+def url_elicitations_fault(revision: str, data: object) -> str | None:
+    """Return why *data* is not that of the error -32042 in *revision*.
+
+    Spec:
+        2025-11-25, client/elicitation, "URL Elicitation Required Error": a list of elicitations in URL mode, which have
+        an `elicitationId`.
+    """
+    try:
+        members = msgspec.json.decode(msgspec.json.encode(data))
+    except (msgspec.DecodeError, TypeError, ValueError):
+        return "its data is not JSON"
+    pages = members.get("elicitations") if is_object(members) else None
+    if not is_array(pages) or not pages:
+        return "its data has no list `elicitations`"
+    door = bindings(revision)
+    decode = door.decoder(door.models.ElicitRequestURLParams)
+    for index, each in enumerate(pages):
+        try:
+            fault = sent_value_fault(decode(msgspec.json.encode(each)))
+        except msgspec.DecodeError as error:
+            return f"/elicitations/{index} of its data is not valid: {error}"
+        if fault is not None:
+            return f"/elicitations/{index}{pointer_to(fault[0])} of its data is not valid: {fault[1]}"
+    return None
 
 
 @cache

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw, UnsetType
 
 from mcpgen.generated import registry
-from mcpgen.runtime.adapt.json_pointer import is_array
+from mcpgen.runtime.adapt.json_pointer import is_array, is_object
 from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.errors import InvalidPayload, RequestError, UsageError, quoted
 from mcpgen.runtime.protocol import envelope
@@ -23,7 +23,7 @@ from mcpgen.runtime.protocol.extension_codec import (
     IncomingExtensionRequest,
     OutgoingExtensionNotification,
 )
-from mcpgen.runtime.protocol.extensions import Extension, require_extension
+from mcpgen.runtime.protocol.extensions import Extension, is_identifier, require_extension
 from mcpgen.runtime.protocol.newest import ErrorCode, methods
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ __all__ = [
     "ServerExtension",
     "accepted_filters",
     "check_entries",
+    "check_identifiers",
     "encode_result",
     "extension_meta",
     "missing_extension",
@@ -189,6 +190,23 @@ def missing_extension(peer: Peer, extension: str, what: str) -> RequestError:
         return RequestError(ErrorCode.METHOD_NOT_FOUND, message)
     data: object = {"requiredCapabilities": {"extensions": {extension: {}}}}
     return RequestError(methods.ErrorCode.MISSING_REQUIRED_CLIENT_CAPABILITY, message, data)
+
+
+def check_identifiers(declared: object) -> None:
+    """Check the keys of the capability ``extensions``.
+
+    Raises:
+        UsageError: One is not the identifier of an extension.
+
+    Spec:
+        2026-07-28, basic/versioning, "Extension Negotiation".
+    """
+    for each in declared if is_object(declared) else ():
+        if not is_identifier(each):
+            raise UsageError(
+                f"the capabilities of the handlers declare the extension {each!r}, which is not an identifier; write a "
+                "prefix, a slash and a name, such as com.example/rooms"
+            )
 
 
 def check_entries(filters: Mapping[str, Any], max_entries: int) -> None:

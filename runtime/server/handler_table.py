@@ -25,6 +25,7 @@ from mcpgen.runtime.protocol.newest import NEWEST, methods
 from mcpgen.runtime.protocol.param_headers import InvalidParamHeader, ParamHeaders, param_headers_of
 from mcpgen.runtime.server.cache_hints import CacheHint
 from mcpgen.runtime.server.exchange import Call, MethodHandler
+from mcpgen.runtime.server.extensions import check_identifiers
 from mcpgen.runtime.server.fast_path import FastPath
 from mcpgen.runtime.server.middleware import around, for_method
 
@@ -195,6 +196,7 @@ class HandlerTable:
     def _adapted_capabilities(self, revision: str) -> Mapping[str, object]:
         declared: dict[str, object] = {**msgspec.to_builtins(self._handlers.capabilities())}
         declared |= self._more_capabilities
+        check_identifiers(declared.get("extensions"))
         adapted = codec(self.native_revision, revision).definition("ServerCapabilities", declared)
         silent: dict[str, object] = {"completions": {}} if self._completes_silently(revision) else {}
         of_tasks: Mapping[str, object] = (

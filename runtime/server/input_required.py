@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from mcpgen.runtime.adapt.json_pointer import is_object
 from mcpgen.runtime.errors import AdaptationError, RequestError, UnsupportedByPeer
 from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.newest import ErrorCode
+from mcpgen.runtime.server.error_mapping import url_elicitations_fault
 from mcpgen.runtime.server.exchange import Exchange, ResponseBody, ServerRequest
 from mcpgen.runtime.server.parked_requests import TooManyParked
 from mcpgen.runtime.server.request_state import MAX_CONTENT_BYTES, StateRefused, StateTooLarge, params_digest
@@ -201,7 +201,7 @@ def send_url_elicitations(session: ServerSession, exchange: Exchange, failure: R
         return False
     code = getattr(handlers.methods(handlers.native_revision).ErrorCode, "URL_ELICITATION_REQUIRED", None)
     data: Any = failure.data
-    if code != failure.code or not is_object(data) or not data.get("elicitations"):
+    if code != failure.code or url_elicitations_fault(handlers.native_revision, data) is not None:
         return False
     try:
         elicitation = codec(handlers.native_revision, request.peer.revision).outgoing_request("elicitation/create")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from mcpgen.runtime.errors import AdaptationError, InvalidPayload, UnknownMethod, UnsupportedByPeer, UsageError
+from mcpgen.runtime.errors import AdaptationError, InvalidPayload, UnknownMethod, UnsupportedByPeer, UsageError, quoted
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import offers
 from mcpgen.runtime.protocol.codec import codec
@@ -46,6 +46,7 @@ _BUILTIN = frozenset({"notifications/cancelled", "notifications/subscriptions/ac
 
 class _Cancelled(Struct, rename="camel"):
     request_id: str | int
+    reason: Any = None
 
 
 _decode_cancelled = msgspec.json.Decoder(_Cancelled).decode
@@ -83,16 +84,17 @@ def _cancel(session: ServerSession, params: Raw | UnsetType) -> None:
 
     Spec:
         2025-11-25, basic/utilities/cancellation, "Behavior Requirements": one that is unknown, over or malformed is
-        ignored; no response is sent.
+        ignored; no response is sent; "Implementation Notes": log the reason.
     """
     try:
-        request_id = _decode_cancelled(b"{}" if isinstance(params, UnsetType) else params).request_id
+        cancelled = _decode_cancelled(b"{}" if isinstance(params, UnsetType) else params)
     except (msgspec.DecodeError, RecursionError):
         return
-    found = session.exchanges.pop(request_id, None)
+    found = session.exchanges.pop(cancelled.request_id, None)
     if found is None:
         return
-    _LOG.info("the client has cancelled the request %r", request_id)
+    reason = quoted(cancelled.reason) if isinstance(cancelled.reason, str) else "no reason"
+    _LOG.info("the client has cancelled the request %r: %s", cancelled.request_id, reason)
     if isinstance(found, Exchange):
         session.stop(found)
         return

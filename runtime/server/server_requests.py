@@ -34,7 +34,7 @@ from mcpgen.runtime.errors import (
     UnsupportedByPeer,
 )
 from mcpgen.runtime.protocol import envelope
-from mcpgen.runtime.protocol.capabilities import missing_capabilities
+from mcpgen.runtime.protocol.capabilities import missing_capabilities, missing_task_capability
 from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.exchange import ServerRequest
@@ -110,7 +110,10 @@ def require_capability(peer: Peer, method: str, params: bytes | UnsetType) -> No
     Raises:
         UnsupportedByPeer: It has not.
     """
-    missing = missing_capabilities(peer, method, {} if isinstance(params, UnsetType) else msgspec.json.decode(params))
+    members: dict[str, Any] = {} if isinstance(params, UnsetType) else msgspec.json.decode(params)
+    missing = missing_capabilities(peer, method, members)
+    if missing is None and "task" in members:
+        missing = missing_task_capability(peer, method)
     if missing is not None:
         raise UnsupportedByPeer(
             revision=peer.revision,

@@ -62,9 +62,15 @@ class SyncContext:
         """Do what `Context.elicit` does."""
         return self._run(cast("Any", self._context.elicit), message, requested)
 
-    def elicit_url(self, message: str, url: str) -> Literal["accept", "decline", "cancel"]:
+    def elicit_url(
+        self, message: str, url: str, *, elicitation_id: str | None = None
+    ) -> Literal["accept", "decline", "cancel"]:
         """Do what `Context.elicit_url` does."""
-        return self._run(self._context.elicit_url, message, url)
+        return self._run(self._context.elicit_url, message, url, elicitation_id=elicitation_id)
+
+    def elicitation_completed(self, elicitation_id: str) -> None:
+        """Do what `Context.elicitation_completed` does."""
+        self._run(self._context.elicitation_completed, elicitation_id)
 
     def sample(
         self, messages: str | Sequence[models.SamplingMessage], *, max_tokens: int, **more: Any

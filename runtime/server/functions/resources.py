@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from msgspec.structs import asdict
 
 from mcpgen.runtime.errors import RequestError, UsageError
 from mcpgen.runtime.protocol.newest import ErrorCode, models
+from mcpgen.runtime.protocol.value_syntax import uri_fault
 from mcpgen.runtime.protocol.value_types import any_object
 from mcpgen.runtime.server.cache_hints import CacheHint, check_cache_hint
 from mcpgen.runtime.server.functions import uri_template
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.functions.signatures import BaseContext
 
 __all__ = ["FixedResource", "ResourceFunction", "ResourceNotFound", "TemplateResource", "make_resource"]
-
-# RFC 3986, section 3: a scheme, a colon, and at least one character, none of which a URI excludes.
-URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20\"<>\\^`{|}\x7f]+")
 
 RESOURCE_CONTENTS = (models.TextResourceContents, models.BlobResourceContents)
 FULL_RESULTS = (models.ReadResourceResult, models.InputRequiredResult)
@@ -197,9 +194,10 @@ def make_resource(  # noqa: PLR0913 (one per member of a resource's definition)
 
 
 def _check_fixed(uri: str, signature: Signature) -> None:
-    if not URI.fullmatch(uri):
+    if uri_fault(uri) is not None or uri.endswith(":"):  # a scheme alone names nothing
         raise UsageError(
-            f"{uri!r} of {signature.label} is not a URI; write one with a scheme and without spaces, such as config:app"
+            f"{uri!r} of {signature.label} is not a URI (RFC 3986); write one with a scheme, in ASCII, with %XX for "
+            "spaces and other characters, such as config:app"
         )
     if signature.parameters:
         listed = ", ".join(f"{{{each.name}}}" for each in signature.parameters)

@@ -12,7 +12,14 @@ from mcpgen.generated.registry import REVISIONS
 from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.protocol import capabilities as module
-from mcpgen.runtime.protocol.capabilities import CLIENT_CAPABILITIES, Peer, client_peer, missing_capabilities, offers
+from mcpgen.runtime.protocol.capabilities import (
+    CLIENT_CAPABILITIES,
+    Peer,
+    client_peer,
+    missing_capabilities,
+    missing_task_capability,
+    offers,
+)
 from mcpgen.runtime.protocol.newest import NEWEST
 
 if TYPE_CHECKING:
@@ -231,10 +238,10 @@ def test_a_request_runs_as_a_task_where_that_is_declared(method: str) -> None:
     able = f'{{"sampling":{{}},"elicitation":{{}},"tasks":{{"requests":{{"{first}":{{"{second}":{{}}}}}}}}}}'
     expected: dict[str, object] = {"tasks": {"requests": {first: {second: {}}}}}
 
-    assert missing_capabilities(client("2025-11-25", able.encode()), method, {"task": {}}) is None
-    assert expected == missing_capabilities(
-        client("2025-11-25", b'{"sampling":{},"elicitation":{},"tasks":{}}'), method, {"task": {}}
-    )
+    unable = client("2025-11-25", b'{"sampling":{},"elicitation":{},"tasks":{}}')
+    assert missing_task_capability(client("2025-11-25", able.encode()), method) is None
+    assert expected == missing_task_capability(unable, method)
+    assert missing_capabilities(unable, method, {"task": {}}) is None  # a receiver ignores it
 
 
 @pytest.mark.spec("2025-11-25", "basic/utilities/tasks#client-capabilities")
@@ -259,11 +266,8 @@ def test_a_ping_needs_nothing(revision: str) -> None:
 
 
 def test_all_that_a_request_lacks_is_named_at_once() -> None:
-    expected = {
-        "sampling": {"tools": {}, "context": {}},
-        "tasks": {"requests": {"sampling": {"createMessage": {}}}},
-    }
-    params: Mapping[str, object] = {"tools": [], "includeContext": "allServers", "task": {}}
+    expected = {"sampling": {"tools": {}, "context": {}}}
+    params: Mapping[str, object] = {"tools": [], "includeContext": "allServers"}
 
     assert expected == missing_capabilities(client("2025-11-25"), "sampling/createMessage", params)
 

@@ -72,7 +72,7 @@ async def test_a_prompt_that_fails_is_an_internal_error(revision: str) -> None:
         {"type": "audio", "data": "AAEC", "mimeType": "audio/wav"},
         {"type": "resource_link", "uri": "note://a", "name": "a"},
         {"type": "resource", "resource": {"uri": "note://a", "mimeType": "text/plain", "text": "A"}},
-        {"type": "resource", "resource": {"uri": "note://a", "blob": "AAEC"}},
+        {"type": "resource", "resource": {"uri": "note://a", "mimeType": "application/octet-stream", "blob": "AAEC"}},
     ],
 )
 async def test_every_kind_of_content_reaches_every_revision_in_its_terms(content: Any, revision: str) -> None:
