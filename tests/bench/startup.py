@@ -125,8 +125,8 @@ def first_messages(revision: str, text: bytes) -> tuple[Start, Start]:
     """Return, of us and of mcp-types, everything from a bare interpreter to one decoded tools/call request."""
     ours = Start(
         name=f"from nothing to the first `tools/call` of {revision} decoded: mcpgen",
-        statement=f"from mcpgen.generated.{package_of(revision)} import models\n"
-        f"models.decode({text!r}, models.CallToolRequest)",
+        statement=f"from mcpgen.generated.{package_of(revision)} import CallToolRequest, models\n"
+        f"models.decode({text!r}, CallToolRequest)",
     )
     theirs = Start(
         name="the same: surface model of mcp-types",
