@@ -47,10 +47,10 @@ FLOORS: Final = (
     "tests/faults/test_http_heads.py",
     "tests/faults/test_http_pipelines.py",
     "tests/runtime/server/functions/test_schemas.py",
-    "tests/specification/http_client/test_asyncio_exchange.py",
+    "tests/runtime/http/test_asyncio_exchange.py",
     "tests/specification/http_client/test_connections.py",
     "tests/specification/http_client/test_failures.py",
-    "tests/specification/http_client/test_http11_connection.py",
+    "tests/runtime/http/test_http11_connection.py",
     "tests/runtime/cli/test_reload.py",
     "tests/runtime/transports/test_stdio.py",
 )

@@ -161,7 +161,7 @@ def test_a_type_without_fields_is_a_form_with_one_field(requested: Any, field: d
 
 
 @pytest.mark.anyio
-@pytest.mark.spec("2025-06-18", "client/elicitation#requested-schema")
+@pytest.mark.spec("2025-06-18", "client/elicitation#request-schema")
 async def test_the_value_of_the_one_field_is_the_content() -> None:
     server = Server("asking", version="1")
     found: list[Any] = []
