@@ -20,6 +20,11 @@ pytestmark = pytest.mark.anyio
 OK = b"HTTP/1.1 200 OK\r\n"
 
 
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
 @pytest.fixture(autouse=True)
 def library() -> str:
     """Run each test once: httpx has no part in this."""
