@@ -279,13 +279,14 @@ class Validator:
             data = _encode(value)
         except (*_UNWRITABLE, RecursionError):
             data = encoded(self._payload, value)
-        own = self._decoders.get(type(value))
+        kind: type = type(value)
+        own = self._decoders.get(kind)
         try:
             checked = self._first(value, data) if own is None else own(data)
         except UNREADABLE as error:
             tried = self._payload
             if own is not None:
-                tried = msgspec.structs.replace(tried, types=(type(value),), decoders=(own,))
+                tried = msgspec.structs.replace(tried, types=(kind,), decoders=(own,))
             raise explained(tried, data, error) from None
         # Most results have none of the keys that `sent_value_fault` checks: _meta, uri, url, mimeType, messages.
         if b'"m' in data or b'"ur' in data or b'"_m' in data:
@@ -297,7 +298,7 @@ class Validator:
     def _first(self, value: Value, data: bytes) -> Value:
         """Return the first *value* of its type, decoded, and keep the decoder if the type is allowed."""
         checked = self._decode(data)
-        kind = type(value)
+        kind: type = type(value)
         if isinstance(value, Struct) and kind is not Error:  # the bindings have their own `Error`
             if type(checked) is not kind:
                 raise self._payload.invalid(f"its type is {kind.__module__}.{kind.__qualname__}")

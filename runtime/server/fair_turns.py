@@ -11,12 +11,12 @@ sessions of each owner. Small messages are not counted, and cost one comparison.
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Iterable, Iterator
 
 __all__ = ["LARGE_BYTES", "FairTurns"]
@@ -53,8 +53,10 @@ class FairTurns:
     def spend(self, size: int) -> None:
         """Count *size* bytes that are decoded or encoded in this turn of the loop."""
         if self._loop is None:
+            from asyncio import get_running_loop  # noqa: PLC0415 (it takes 15 ms to import, and runs already or never)
+
             try:
-                self._loop = asyncio.get_running_loop()
+                self._loop = get_running_loop()
             except RuntimeError:
                 return
             self._loop.call_soon(self._next_turn)

@@ -7,15 +7,13 @@ runs in its thread, and each method here checks that none does.
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from msgspec import UNSET
 
 from mcpgen.runtime.errors import TransportClosed, UsageError
-from mcpgen.runtime.transports.spawner import is_asyncio
+from mcpgen.runtime.transports.event_loops import running_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -120,7 +118,7 @@ class SyncContext:
         from anyio import from_thread  # noqa: PLC0415
 
         name = method.__name__
-        if is_asyncio() or _is_in_trio():
+        if running_loop() is not None:
             raise UsageError(
                 f"ctx.sync.{name}() would block the event loop, because it was called in an `async def` function; "
                 f"write `await ctx.{name}(...)`"
@@ -145,13 +143,7 @@ def awaited(method: F) -> F:
 
     @wraps(method)
     def checked(self: Any, *arguments: Any, **named: Any) -> Any:
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            is_in_loop = _is_in_trio()
-        else:
-            is_in_loop = True
-        if not is_in_loop:
+        if running_loop() is None:
             name = method.__name__
             raise UsageError(
                 f"ctx.{name}() needs `await`, but it was called in a plain function (`def`); write "
@@ -160,12 +152,3 @@ def awaited(method: F) -> F:
         return method(self, *arguments, **named)
 
     return cast("F", checked)
-
-
-def _is_in_trio() -> bool:
-    """Return whether trio runs in this thread."""
-    trio: Any = sys.modules.get("trio")
-    try:
-        return trio is not None and trio.lowlevel.current_task() is not None
-    except RuntimeError:
-        return False

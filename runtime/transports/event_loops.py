@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,8 +21,9 @@ def running_loop() -> EventLoop:
 
         if trio.lowlevel.in_trio_run():  # as a guest, it runs within a loop of asyncio
             return trio.lowlevel.current_trio_token()
+    asyncio = sys.modules.get("asyncio")  # it takes 15 ms to import, and is there where one of its loops runs
     try:
-        return asyncio.get_running_loop()
+        return None if asyncio is None else asyncio.get_running_loop()
     except RuntimeError:
         return None
 
@@ -37,7 +37,7 @@ def call_soon(loop: EventLoop, function: Callable[[], object]) -> bool:
         function()
         return True
     try:
-        if isinstance(loop, asyncio.AbstractEventLoop):
+        if hasattr(loop, "call_soon_threadsafe"):  # one of asyncio
             loop.call_soon_threadsafe(function)
         else:
             loop.run_sync_soon(function)

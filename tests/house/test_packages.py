@@ -249,6 +249,7 @@ SHELLS = {
     "server/context.py",
     "server/request_results.py",
     "server/engine.py",
+    "server/fair_turns.py",
     "server/functions/worker_threads.py",
     "server/tasks/sqlite_task_store.py",
     "server/tasks/task_requests.py",
