@@ -247,7 +247,7 @@ def forget_frames(failure: BaseException) -> None:
     """Drop the tracebacks of *failure*.
 
     One of their frames may refer to *failure*. Then the request, which may be large, would be kept until the next
-    garbage collection, which comes late (`gc_tuning`).
+    garbage collection, which comes late (`process_memory`).
     """
     each: BaseException | None = failure
     while each is not None and each.__traceback__ is not None:

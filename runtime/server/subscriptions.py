@@ -114,6 +114,7 @@ def _stream_bytes(stream: SubscriptionStream) -> int:
 def _close_stream(session: ServerSession, stream: SubscriptionStream) -> None:
     if session.subscriptions.streams.pop(stream.request.id, None) is not None:
         session.keep(-_stream_bytes(stream))
+    stream.request.on_cancel = None  # it refers to the request itself, which the garbage collector would free late
     _call_handler(session, "resources/unsubscribe", stream)
 
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from mcpgen.runtime.transports.gc_tuning import tune_gc
 from mcpgen.runtime.transports.graceful_shutdown import GracefulShutdown
+from mcpgen.runtime.transports.process_memory import tune_gc
 from mcpgen.runtime.transports.spawner import open_group, open_spawner
 from mcpgen.runtime.transports.standard_streams import StandardStreams
 from mcpgen.runtime.transports.stdio import open_pump

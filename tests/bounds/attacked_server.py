@@ -107,6 +107,12 @@ async def charged() -> dict[str, int]:
 
 
 @server.tool
+async def ledger() -> dict[str, int]:
+    """Return how many bytes the application keeps for its clients, by kind. This call is not counted."""
+    return applications[0].kept_bytes
+
+
+@server.tool
 async def standing() -> str:
     """Return how many calls of `wait` are alive, and how many tasks."""
     return f"{waiting} {len(asyncio.all_tasks())}"
@@ -231,7 +237,7 @@ def main() -> None:
         applications.append(serve(**options))
         return applications[0]
 
-    server.asgi = asgi  # type: ignore[method-assign] # so that `charged` finds it
+    server.asgi = asgi  # type: ignore[method-assign] # so that `charged` and `ledger` find it
     options: Any = {"limits": HttpLimits(**GIVEN["http"])}
     if "events" in GIVEN:
         options["events"] = MemoryEventStore(**GIVEN["events"])

@@ -2,7 +2,7 @@
 
 The honest client over HTTP loses no call, and the 99th percentile of its waits stays below 250 ms or three times that
 of the same run without attackers. An honest call at the end of each hostile conversation on stdio is answered. After
-the traffic, the server's resident memory is within 64 MiB of the start.
+the traffic, the server's ledger is at zero, and its resident memory within 64 MiB of the start.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mcpgen.generated.registry import REVISIONS
-from tests.bounds.attacked_processes import MIB, Http, Seen, Stdio, be_honest, kept_bytes
+from tests.bounds.attacked_processes import HONEST, MIB, Http, Seen, Stdio, be_honest, kept_bytes
 from tests.bounds.hostile_messages import DEEP, ELICITATION, TEXT, batch, call, cancelled, initialize
 from tests.bounds.raw_sessions import joined, post_all, stateless, streamed
 from tests.faults.http_raw_client import Closed, Line, called, calling, head, listened, message, posted
@@ -249,9 +249,10 @@ def _run(http: Http, seconds: float, seed: int) -> list[str]:
         for process in attackers:
             process.kill()
     until = time.monotonic() + 2 * PATIENCE_SECONDS
-    while kept_bytes(http) - start > MOST_KEPT and time.monotonic() < until:
+    while (kept_bytes(http) - start > MOST_KEPT or any(_ledger(http).values())) and time.monotonic() < until:
         http.drain()
         time.sleep(0.1)
+    ledger = {kind: size for kind, size in _ledger(http).items() if size}
     kept, bound = kept_bytes(http) - start, max(MOST_SECONDS, MOST_TIMES * percentile(quiet))
     lost_stdio = [error for each in reports for error in each["stdio_lost"]]
     figures = (
@@ -267,8 +268,14 @@ def _run(http: Http, seconds: float, seed: int) -> list[str]:
     wrong += [f"on stdio, honest calls were lost: {lost_stdio[:3]}"] * bool(lost_stdio)
     wrong += [f"p99 is {percentile(attacked):.3f} s; the bound is {bound:.3f} s"] * (percentile(attacked) > bound)
     wrong += [f"{kept // MIB} MiB are still kept"] * (kept > MOST_KEPT)
+    wrong += [f"the ledger is not at zero: {ledger}"] * bool(ledger)
     wrong += ["the server has ended"] * (http.popen.poll() is not None)
     return wrong
+
+
+def _ledger(http: Http) -> dict[str, int]:
+    found: dict[str, int] = json.loads(http.call("ledger", HONEST))
+    return found
 
 
 def _honest(http: Http, seen: Seen, waits: list[float], seconds: float) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.bounds.attacked_processes import HONEST
 from tests.bounds.hostile_messages import ELICITATION, call
 from tests.bounds.raw_sessions import joined, stateless
-from tests.faults.http_raw_client import OLD, called, head, message, posted
+from tests.faults.http_raw_client import OLD, called, head, listened, message, posted
 from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -102,7 +102,34 @@ def be_refused(http: Http, _tool: str) -> None:
             assert http.ask(stateless(body, name="wait")).body
 
 
-WAYS: list[Callable[[Http, str], None]] = [hang_up, cancel, end_session, give_way, fail, ask, break_off, be_refused]
+def pipeline(http: Http, tool: str) -> None:
+    """Send more requests behind one that runs, and hang up."""
+    for _ in range(TIMES):
+        http.abandon(stateless(call(tool, '{"text":"x"}')) * 5)
+
+
+def listen(http: Http, _tool: str) -> None:
+    """Open streams of changes, and hang up."""
+    lines = [http.line() for _ in range(TIMES)]
+    for number, line in enumerate(lines):
+        line.send(listened(number))
+        line.head()
+    http.close_lines()
+    http.until(lambda: int(http.call("standing", HONEST).split()[1]) < TIMES)
+
+
+WAYS: list[Callable[[Http, str], None]] = [
+    hang_up,
+    cancel,
+    end_session,
+    give_way,
+    fail,
+    ask,
+    break_off,
+    be_refused,
+    pipeline,
+    listen,
+]
 
 
 @pytest.mark.parametrize("tool", TOOLS)

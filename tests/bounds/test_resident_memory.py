@@ -1,4 +1,4 @@
-"""What is charged to clients over HTTP agrees with the resident memory of the process, within a factor of two."""
+"""What is charged to clients over HTTP agrees with the resident memory of the process, and both fall afterwards."""
 
 from __future__ import annotations
 
@@ -92,3 +92,19 @@ def test_what_is_charged_over_http_agrees_with_resident_memory(
     victims.note(charged=charged, resident=resident)
 
     assert charged / 2 <= resident <= 2 * charged, f"{charged / MIB:.1f} MiB charged, {resident / MIB:.1f} MiB resident"
+
+
+def test_memory_that_is_free_returns_to_the_system(victims: Victims) -> None:
+    http = victims.http(http={"rate_limit": None})
+    uploads(http, 10)
+    sessions(http, 10)
+    before = kept_bytes(http)
+    for _ in range(20):  # small objects between large ones keep the allocator's memory from shrinking
+        uploads(http, 60)
+        sessions(http, 10)
+    held = kept_bytes(http) - before
+    http.close_lines()
+    victims.note(resident=held)
+
+    assert held > 64 * MIB
+    http.until(lambda: kept_bytes(http) - before < held / 2)

@@ -271,6 +271,9 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._head_entry is not None:
             self._head_entry.release()
         self._disconnect_cycles()
+        for cycle, _ in self.pipeline:  # uvicorn would leave them to the garbage collector, which comes late
+            cycle.on_response = lambda: None
+        self.pipeline.clear()
         super().connection_lost(exc)
 
     @property

@@ -21,8 +21,8 @@ import uvicorn
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.server.uvicorn_limits import MAX_HEADS_BYTES, BoundedProtocol
 from mcpgen.runtime.server.quota import Quota
-from mcpgen.runtime.transports.gc_tuning import tune_gc
 from mcpgen.runtime.transports.graceful_shutdown import GracefulShutdown
+from mcpgen.runtime.transports.process_memory import return_free_memory, tune_gc
 from mcpgen.runtime.transports.spawner import open_group
 
 if TYPE_CHECKING:
@@ -196,6 +196,7 @@ class _Listener:
         """Serve until a signal requests the shutdown."""
         async with self._app.running(), open_group() as group:
             group.start_soon(self._uvicorn.exit_on_signal, shutdown)
+            group.start_soon(return_free_memory)
             await self._uvicorn.serve(sockets=self._sockets)
 
     async def serve_until_cancelled(self) -> None:
