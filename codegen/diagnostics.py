@@ -78,7 +78,7 @@ CODES: dict[str, str] = {
     "MG213": "Two methods would become the same Python method.",
     "MG301": "A document in `schema/` does not have the hash that `PINNED.toml` records.",
     "MG302": "`PINNED.toml` is not valid.",
-    "MG303": "There is no such revision or extension.",
+    "MG303": "The revision or extension does not exist.",
     "MG304": "The label of a revision, or the name of an extension, is not valid or is taken.",
     "MG305": "The label belongs to a revision or an extension in `schema/` that has another document.",
     "MG306": "The file differs from the document in `schema/`.",

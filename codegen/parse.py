@@ -84,7 +84,9 @@ class _Parser:
             called = names.definition(name)
             if self._called[called] > 1:
                 self._report(
-                    "MG201", pointer, f"the definition {name} would get the Python name {called}, and so would another"
+                    "MG201",
+                    pointer,
+                    f"the definition {name} and another one would both get the Python name {called}",
                 )
             try:
                 self._define(called, node, pointer, anonymous=False)

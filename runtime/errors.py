@@ -233,7 +233,9 @@ class AdaptationError(McpgenError):
     def __str__(self) -> str:
         place = f" at {self.pointer}" if self.pointer else ""
         service = (
-            f" (what mcpgen's clients and servers do: see {self.service!r} in docs/losses.md)" if self.service else ""
+            f" (docs/losses.md, {self.service!r}, says what mcpgen's clients and servers do instead)"
+            if self.service
+            else ""
         )
         return f"the message cannot be adapted from {self.step}{place}: {self.reason}{service}"
 

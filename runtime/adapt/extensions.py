@@ -42,7 +42,7 @@ def register_extension(package: ModuleType) -> str:
     """
     identifier = getattr(package, "EXTENSION", None)
     if not isinstance(identifier, str):
-        raise UsageError(f"`package` {package.__name__} is not one that `mcpgen build --extension` wrote")
+        raise UsageError(f"`package` is {package.__name__}; pass a package that `mcpgen build --extension` wrote")
     _known[identifier] = package
     return identifier
 
@@ -103,8 +103,8 @@ def _extension_route(package: Package, payload: Payload, at: tuple[str, str, str
     source, target, method, part = at
     if registry.revision(source).era != registry.revision(target).era:
         reason = (
-            f"{method} belongs to the extension {package.EXTENSION}, whose messages are those of {package.BASE}; they "
-            "are not adapted between the handshake revisions and the stateless ones"
+            f"{method} belongs to the extension {package.EXTENSION}, which extends {package.BASE}; mcpgen does not "
+            "adapt its messages between handshake revisions and stateless revisions"
         )
         raise AdaptationError(step=f"{source} to {target}", pointer="", reason=reason, service=None)
     return routes.Route(

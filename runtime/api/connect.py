@@ -281,7 +281,7 @@ def _python_file(path: Path) -> Process:
         hint = f"for a program, pass a command, such as [{str(path)!r}]"
         raise UsageError(f"`target` is the path {str(path)!r}, which is not a Python file (.py); {hint}")
     if not path.is_file():
-        raise UsageError(f"`target` is the path {str(path)!r}, but there is no such file")
+        raise UsageError(f"`target` is the path {str(path)!r}, which does not exist")
     # Where Python finds modules: the file needs the same settings as we do.
     ours = {name: os.environ[name] for name in PYTHON_VARIABLES if name in os.environ}
     return Process(serve_command(str(path)), environment=ours)

@@ -128,7 +128,7 @@ def print_terminal_hint(name: str, target: str) -> None:
     """
     word = join_command([target])
     lines = (
-        f"mcpgen: {name} is running, and waits for MCP messages on standard input. A host starts it like this.",
+        f"mcpgen: {name} is running, and waits for MCP messages on standard input. A host starts it in the same way.",
         f"  To see what it offers:   mcpgen inspect {word}",
         f"  To serve it over HTTP:   mcpgen serve {word} --http 127.0.0.1:8000",
         "  To stop it:              Ctrl-C",

@@ -33,7 +33,7 @@ class DeclaredMethods:
         self._asked: set[str] = set()
 
     def require(self, method: str) -> None:
-        """Check that the server has declared what *method* needs, or that it is asked all the same.
+        """Check that the server has declared what *method* needs, unless the client sends it anyway.
 
         Raises:
             UnsupportedByPeer: It is neither.
@@ -44,11 +44,11 @@ class DeclaredMethods:
         reason = f"the server has not declared the capability {required_capability(revision, method)}"
         may_ask = may_ask_undeclared(revision, method) if self._undeclared is None else self._undeclared == "ask"
         if not may_ask:
-            advice = 'to ask all the same, pass undeclared="ask" to connect()'
+            advice = 'to send it anyway, pass undeclared="ask" to connect()'
             raise unsupported(self._server, method, f"{reason}; {advice}")
         if method not in self._asked:
             self._asked.add(method)
-            _LOG.warning("%s, but %s is sent all the same", reason, method)
+            _LOG.warning("%s, but %s is sent anyway", reason, method)
 
     def require_task(self, method: str) -> None:
         """Check that the server has declared that it can run *method* as a task.

@@ -117,7 +117,7 @@ class MessageDispatcher:
         if request is None:
             return None
         if session.reading.is_strict:
-            reason = f"its id is the text {response_id!r}, and that of the request a number"
+            reason = f"its id is the text {response_id!r}, but the id of the request is a number"
             session.fail_request(
                 request, MalformedFrame(revision=session.revision or "", reason=reason, request_id=request.id)
             )

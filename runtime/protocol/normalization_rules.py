@@ -32,10 +32,10 @@ class Rule(Enum):
 
     NULL = "null is read as absent"
     BOOLEAN = "a text or a number is read as true or false"
-    INTEGRAL = "5.0 is an integer, as JSON Schema says, but not for the decoder"
+    INTEGRAL = "JSON Schema accepts 5.0 as an integer, but the decoder does not"
     NUMBER = "a text is read as a number"
-    MISSING = "a required member is missing, and has the one value that it can have, or an empty one"
-    SCHEMA = "the schema of a property is not an object, and is replaced by one"
+    MISSING = "a required member is missing, and is read as its only possible value or as an empty value"
+    SCHEMA = "the schema of a property is not an object, and is read as one"
     ITEM = "an invalid item of the list is left out"
 
 

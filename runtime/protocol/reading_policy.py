@@ -107,7 +107,7 @@ class ReadingPolicy:
         key = peer, what, kind
         if key not in self._reported and len(self._reported) < _MAX_KINDS:
             self._reported.add(key)
-            _LOG.warning("%s of %s is not valid, but is read: %s%s", what, peer or self._peer, kind, where)
+            _LOG.warning("%s of %s is not valid, but is accepted: %s%s", what, peer or self._peer, kind, where)
 
     def payload(  # noqa: PLR0913 (the place of a payload has five parts)
         self, revision: str | None, method: str, part: Part, sender: Sender, raw: object, *, peer: str = ""

@@ -98,7 +98,7 @@ class ServerExtension:
             for method in self.requests if self.extension.is_used_in(revision) else ():
                 if method in bindings(revision).methods.CLIENT_REQUESTS:
                     raise UsageError(
-                        f"{revision} has a method {method} of its own; leave it out of `revisions` of {self.id}"
+                        f"{revision} has its own method {method}; leave {revision} out of `revisions` of {self.id}"
                     )
 
     def extends(self, method: str) -> bool:

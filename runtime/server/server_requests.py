@@ -79,7 +79,7 @@ def send_request(
     if peer is None:
         raise UnsupportedByPeer(revision="", what=method, reason="the client has not sent initialize")
     if exchange is not None and exchange.has_ended:
-        raise TransportClosed("the request of the client has its response already, or was cancelled")
+        raise TransportClosed("the request of the client was already answered or cancelled")
     try:
         outgoing = codec(terms, peer.revision).outgoing_request(method)
         params = outgoing.params(value)

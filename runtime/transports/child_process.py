@@ -323,15 +323,15 @@ def _open_pidfd(pid: int) -> int | None:
 
 def _reason(error: Exception, program: str) -> str:
     if isinstance(error, FileNotFoundError) and " " in program:
-        return "there is no such program; in a list, each argument is an item of its own"
+        return "the program does not exist; in a list, write each argument as a separate item"
     if isinstance(error, FileNotFoundError | PermissionError) and program.endswith(".py"):
         return f"it is a Python file; did you mean 'python {program}'?"
     if isinstance(error, FileNotFoundError) and (url := missing_scheme(program)) is not None:
-        return f"there is no such program; did you mean {url}?"
+        return f"the program does not exist; did you mean {url}?"
     if isinstance(error, FileNotFoundError):
         if os.sep in program:
-            return "there is no such program, or the interpreter in its first line is missing"
-        return "there is no such program on PATH"
+            return "the program, or the interpreter in its first line, does not exist"
+        return "the program is not on PATH"
     if isinstance(error, PermissionError):
         return "it is not executable"
     return (error.strerror if isinstance(error, OSError) else None) or str(error)

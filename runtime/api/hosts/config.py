@@ -128,7 +128,7 @@ class _NamedProcess(Process):
         if self._directory is not None and not Path(self._directory).is_dir():
             raise UsageError(f"{word!r} cannot be started: `cwd` is not a folder; correct it in the configuration")
         if " " in self._command_word and which(self._command_word) is None:
-            raise UsageError(f"{word!r} cannot be started: there is no such program; put its arguments into `args`")
+            raise UsageError(f"{word!r} cannot be started: the program does not exist; put its arguments into `args`")
         return super().spawn()
 
     @property

@@ -197,7 +197,7 @@ class HttpProtocol:
                 error = await self._posts.send_request(message, session.headers, session)
                 if error is not None and error.is_about_session and session.id is not None:
                     session.is_lost = True
-                    raise self._end("the server has just started a session, but answers that it does not exist")
+                    raise self._end("the server does not know the session that it has just started")
         except SessionLost:
             await self._renewed(session)
             raise RequestLost(f"the session was lost before {message.method} was answered") from None

@@ -222,7 +222,7 @@ class Tracer:
                 draft.note("revision", "", f"{reason}, {self._proposed}")
                 return self._proposed
             if revision is None and method != "ping":
-                reason = "the request has no revision: none was negotiated, and its `_meta` names none"
+                reason = "the request has no revision: `initialize` negotiated none, and its `_meta` names none"
                 draft.violate("revision", "", reason)
             return revision
         if named in _STATELESS:

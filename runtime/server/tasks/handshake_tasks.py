@@ -136,7 +136,7 @@ class Tasks(TaskLifecycle):
         if cancelled is None:
             with answering():
                 if self.is_unsaved(task_id):
-                    raise StoreFailed("the cancellation of a task is kept until the store takes it")
+                    raise StoreFailed("the cancellation of a task cannot be stored yet; the server tries again")
             raise RequestError(ErrorCode.INVALID_PARAMS, f"The task has ended already: it is {record.status}")
         return self._members(cancelled)
 

@@ -264,7 +264,7 @@ class TaskLifecycle:
         except StoreFailed as failure:
             if outcome is None or status is None:
                 raise
-            _logger.warning("the end of task %s is kept until the store takes it: %s", task_id[:8], failure)
+            _logger.warning("the end of task %s cannot be stored yet; the server tries again: %s", task_id[:8], failure)
             self._unsaved.setdefault(task_id, _Unsaved(status, message, outcome))
             running = self.running.get(task_id)
             if running is not None:

@@ -128,7 +128,7 @@ class RunningTask:
 
     def ask(self, exchange: Exchange) -> None:
         """Publish the requests of *exchange* to the client."""
-        raise NotImplementedError(f"a client of a handshake gets requests as messages: {exchange.handler.method}")
+        raise NotImplementedError(f"handshake revisions send requests as messages: {exchange.handler.method}")
 
     @contextmanager
     def awaiting_input(self) -> Generator[None]:

@@ -163,7 +163,7 @@ def test_a_middleware_that_forgets_to_return_is_named() -> None:
     ("entry", "told"),
     [
         ({"command": sys.executable, "cwd": "/none"}, "`cwd` is not a folder; correct it in the configuration"),
-        ({"command": "python server.py"}, "there is no such program; put its arguments into `args`"),
+        ({"command": "python server.py"}, "the program does not exist; put its arguments into `args`"),
         ({"url": "example.com/mcp"}, "is not a URL of http or https; begin it with https:// or http://"),
     ],
 )

@@ -136,10 +136,10 @@ def test_a_client_is_neither_used_nor_closed_on_another_loop() -> None:
     ("command", "said"),
     [
         ("server.py", "did you mean 'python server.py'?"),
-        (["python server.py"], "in a list, each argument is an item of its own"),
+        (["python server.py"], "in a list, write each argument as a separate item"),
         ("localhost:8000/mcp", "did you mean http://localhost:8000/mcp?"),
         ("[::1]:8000", "did you mean http://[::1]:8000?"),
-        ("./missing/mcp", "there is no such program, or the interpreter in its first line"),
+        ("./missing/mcp", "the program, or the interpreter in its first line"),
     ],
 )
 async def test_a_command_that_is_none_is_told_as_the_one_that_is_meant(command: Any, said: str) -> None:

@@ -224,7 +224,7 @@ def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.Mo
 
 
 HINT: Final = """\
-mcpgen: adder is running, and waits for MCP messages on standard input. A host starts it like this.
+mcpgen: adder is running, and waits for MCP messages on standard input. A host starts it in the same way.
   To see what it offers:   mcpgen inspect program.py
   To serve it over HTTP:   mcpgen serve program.py --http 127.0.0.1:8000
   To stop it:              Ctrl-C
@@ -280,7 +280,7 @@ def test_a_file_finds_the_modules_that_its_client_finds(
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("missing.py", "but there is no such file"),
+        ("missing.py", "which does not exist"),
         (".", "which is not a Python file (.py); for a program, pass a command, such as ['"),
         ("server.sh", "which is not a Python file (.py); for a program, pass a command, such as ['"),
     ],

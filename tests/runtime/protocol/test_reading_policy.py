@@ -109,7 +109,7 @@ def test_each_kind_of_deviation_is_logged_once_for_each_peer(caplog: pytest.LogC
         assert policy.payload("2025-11-25", "tools/list", "result", "client", Raw(TOOLS), peer=peer) is not None
 
     assert [
-        f"the result of tools/list of {peer} is not valid, but is read: null is read as absent, at /tools/0/title "
+        f"the result of tools/list of {peer} is not valid, but is accepted: null is read as absent, at /tools/0/title "
         "(2025-11-25)"
         for peer in ("a client", "the client one", "the client two")
     ] == caplog.messages

@@ -147,10 +147,10 @@ async def test_what_cannot_be_started_is_named_with_the_reason_and_leaves_nothin
     for made, message in (
         (
             Process("no-such-program-anywhere x"),
-            "'no-such-program-anywhere' cannot be started: there is no such program on PATH",
+            "'no-such-program-anywhere' cannot be started: the program is not on PATH",
         ),
-        (Process(["/nowhere/cat"]), "'/nowhere/cat' cannot be started: there is no such program"),
-        (Process([script]), "or the interpreter in its first line is missing"),
+        (Process(["/nowhere/cat"]), "'/nowhere/cat' cannot be started: the program"),
+        (Process([script]), "or the interpreter in its first line, does not exist"),
         (Process([plain]), "it is not executable"),
         (Process([empty]), "Exec format error"),
         (

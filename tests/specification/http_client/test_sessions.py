@@ -207,7 +207,7 @@ async def test_a_server_that_loses_each_session_at_once_is_given_up() -> None:
         await (await server.hear(method="tools/call")).answer(404)
         server.manners.session = None
 
-        with pytest.raises(TransportClosed, match="has just started a session, but answers that it does not exist"):
+        with pytest.raises(TransportClosed, match="does not know the session that it has just started"):
             await calling.outcome()
 
 

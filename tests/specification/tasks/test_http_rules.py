@@ -61,7 +61,7 @@ async def test_only_a_strict_server_needs_the_name_header_of_a_task(
             found[strict] = answer.json["error"]["code"]
 
     assert {False: -32602, True: -32020} == found
-    said = f"a {method} request of a client is not valid, but is read: the Mcp-Name header is missing"
+    said = f"a {method} request of a client is not valid, but is accepted: the Mcp-Name header is missing"
     assert [said] == [each.getMessage() for each in caplog.records if each.name == "mcpgen.reading"]
 
 

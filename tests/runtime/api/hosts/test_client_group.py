@@ -153,9 +153,11 @@ async def test_errors_name_the_server() -> None:
         with pytest.raises(RequestRefused, match="nope") as refused:
             await group.call_tool("b_nope")
         assert "This is about the server 'b'." in told(refused.value)
-        with pytest.raises(UsageError, match=r"the tool 'tell' begins with the name of no server; .* one of 'a', 'b'"):
+        with pytest.raises(
+            UsageError, match=r"the tool 'tell' does not begin with the name of a server.* one of 'a', 'b'"
+        ):
             await group.call_tool("tell")
-        with pytest.raises(UsageError, match="the prompt 'x' begins with the name of no server; write SERVER_PROMPT"):
+        with pytest.raises(UsageError, match=r"the prompt 'x'.* does not begin with .*; write SERVER_PROMPT"):
             await group.get_prompt("x")
         with pytest.raises(UsageError, match="there is no server 'c'; the servers are 'a', 'b'"):
             group["c"]
@@ -267,7 +269,7 @@ async def test_a_server_that_does_not_start_does_not_stop_the_others(
         assert isinstance(group.failures["exiting"], ServerExited)
         with pytest.raises(TransportClosed, match="the server 'missing' is not connected: 'no-such-program' cannot be"):
             await group.call_tool("missing_x")
-        with pytest.raises(UsageError, match="begins with the name of no server"):
+        with pytest.raises(UsageError, match="does not begin with the name of a server"):
             await group.call_tool("off_x")
         said = [repr(connection), repr(group), *map(told, group.failures.values())]
 
