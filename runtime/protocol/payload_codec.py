@@ -279,7 +279,7 @@ class Validator:
             data = _encode(value)
         except (*_UNWRITABLE, RecursionError):
             data = encoded(self._payload, value)
-        kind: type = type(value)
+        kind: type[Any] = type(value)
         own = self._decoders.get(kind)
         try:
             checked = self._first(value, data) if own is None else own(data)
@@ -298,7 +298,7 @@ class Validator:
     def _first(self, value: Value, data: bytes) -> Value:
         """Return the first *value* of its type, decoded, and keep the decoder if the type is allowed."""
         checked = self._decode(data)
-        kind: type = type(value)
+        kind: type[Any] = type(value)
         if isinstance(value, Struct) and kind is not Error:  # the bindings have their own `Error`
             if type(checked) is not kind:
                 raise self._payload.invalid(f"its type is {kind.__module__}.{kind.__qualname__}")

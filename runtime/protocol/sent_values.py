@@ -53,13 +53,15 @@ def sent_value_fault(value: Value) -> SentValueFault | None:
 def _parts_fault(value: Value) -> SentValueFault | None:
     """Return the first fault in the Structs of which *value* consists."""
     if type(value) is list:
-        for index, each in enumerate(cast("list[Value]", value)):
+        items: list[Value] = cast("Any", value)
+        for index, each in enumerate(items):
             fault = sent_value_fault(each)
             if fault is not None:
                 return (index, *fault[0]), fault[1]
         return None
     if type(value) is dict:
-        for key, each in cast("dict[str, Value]", value).items():
+        members: dict[str, Value] = cast("Any", value)
+        for key, each in members.items():
             fault = sent_value_fault(each)
             if fault is not None:
                 return (key, *fault[0]), fault[1]
@@ -105,7 +107,7 @@ def _sampling_fault(messages: Value) -> SentValueFault | None:
     uses: set[str] = set()
     for index, message in enumerate(messages):
         content = message.content
-        blocks = cast("list[Value]", content) if type(content) is list else [content]
+        blocks: list[Value] = cast("Any", content) if type(content) is list else [content]
         results = [each.tool_use_id for each in blocks if type(each).__name__ == "ToolResultContent"]
         if results and (message.role != "user" or len(results) != len(blocks)):
             return (index, "content"), "tool results must be the only content of a user message"
