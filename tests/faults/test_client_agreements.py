@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from mcpgen import InvalidPayload, NoCommonRevision, RequestRefused
 from tests.faults.hostile_server_clients import NEW, OLD, QUICK, Stopwatch, attacked, judged, words
-from tests.patience import BUSY_SECONDS
+from tests.patience import BUSY_SECONDS, PATIENCE_SECONDS
 
 pytestmark = [
     pytest.mark.anyio,
@@ -44,9 +45,11 @@ async def test_a_server_without_a_revision_in_common_is_left_with_a_short_error(
     if case in ("thousands of revisions", "a revision of 1 MB"):  # too long for a command
         versions = '["x%d" % n for n in range(40_000)]' if "thousands" in case else '["x" * 1_000_000]'
         code = f"answer(asked(), discovered(supportedVersions={versions}))\nignore_all()"
+    # A probe that times out leads to `initialize`, which such a server answers with something else.
+    patient = msgspec.structs.replace(QUICK, probe_seconds=PATIENCE_SECONDS, connect_seconds=PATIENCE_SECONDS)
     for revision in (NEW, None):
         with pytest.raises(NoCommonRevision) as caught:
-            async with attacked(code, revision, limits=QUICK):
+            async with attacked(code, revision, limits=patient):
                 pass
 
         assert len(str(caught.value)) < 2000

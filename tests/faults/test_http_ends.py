@@ -177,7 +177,8 @@ def test_what_comes_after_the_signal_is_refused_and_no_connection_is_taken(house
     except (OSError, Closed):
         pass
 
-    assert statuses <= {200, 503}
+    # uvicorn looks for signals every 100 ms. A fast server takes more calls in that time than the rate limit allows.
+    assert statuses <= {200, 429, 503}
     assert 0 == house.end()[0]
     with pytest.raises(OSError):  # noqa: PT011 (refused, by whatever name)
         house.line()

@@ -58,6 +58,9 @@ _JUST_READ_SECONDS: Final = 0.0005
 # RFC 3986, section 2.2: what is not encoded in a path or a query, besides letters and digits.
 _UNQUOTED: Final = "!#$%&'()*+,/:;=?@[]~"
 
+# A server has one or two. A hostile one could redirect each request to another long URL.
+_MAX_TARGETS: Final = 16
+
 _LOG = logging.getLogger("mcpgen.client")
 
 _clock = time.monotonic
@@ -184,6 +187,8 @@ class AsyncioExchange:
         if target is None:
             parts = urlsplit(address.url)
             written = f"{parts.path}?{parts.query}" if parts.query else parts.path
+            if len(self._targets) >= _MAX_TARGETS:
+                self._targets.clear()
             target = self._targets[address.url] = quote(written, safe=_UNQUOTED)
         length = "" if body is None else f"content-length: {len(body)}\r\n"
         head = f"{verb} {target} HTTP/1.1\r\n{self._common}{length}{_lines(headers)}".encode()

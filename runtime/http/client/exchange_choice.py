@@ -73,4 +73,5 @@ async def open_exchange(
 def _is_plain(address: Address, auth: httpx.Auth | None) -> bool:
     """Return whether requests need nothing of httpx."""
     is_known = auth is None or bearer_token(auth) is not None
-    return is_known and is_asyncio() and address.origin[1].isascii() and not getproxies()
+    has_proxies = bool(getproxies().keys() - {"no"})  # NO_PROXY alone names none
+    return is_known and is_asyncio() and address.origin[1].isascii() and not has_proxies

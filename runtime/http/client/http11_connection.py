@@ -2,7 +2,8 @@
 
 Theory of operation. A connection serves one request at a time: `start` writes the head and makes an `Http11Response`,
 which the parser fills and a task reads. A task that waits for more is woken through a future. If no task reads a long
-body, the transport is paused, so a response buffers at most `_MAX_BUFFERED_BYTES` and one read of the socket.
+body, the transport is paused, so a response buffers at most `_MAX_BUFFERED_BYTES` in `_MAX_BUFFERED_PARTS` parts, and
+one read of the socket.
 
 The parser is llhttp, which Node.js uses. In its strict mode it refuses a response with two lengths, with a length and
 chunks, with a line that is folded or ends without CR, and with a chunk that is longer than it says. It sets no limit
@@ -40,6 +41,9 @@ MAX_HEAD_BYTES: Final = 64 * 1024
 
 # More than one read of asyncio has, so that a body of usual length never pauses the transport.
 _MAX_BUFFERED_BYTES: Final = 512 * 1024
+
+# A part takes about 60 bytes more than its content. Without a limit, chunks of 2 bytes would take 15 MB.
+_MAX_BUFFERED_PARTS: Final = 4096
 
 _HEADER_OVERHEAD_BYTES: Final = 4  # a colon, a space, CR and LF
 
@@ -120,7 +124,7 @@ class Http11Response:
             await self._connection.wait()
         part = self._parts.popleft()
         self._buffered -= len(part)
-        if self._buffered <= _MAX_BUFFERED_BYTES:
+        if not self._is_full:
             self._connection.resume_reading()
         return part
 
@@ -134,7 +138,11 @@ class Http11Response:
         """Add a part of the body, and return whether too much is buffered."""
         self._parts.append(part)
         self._buffered += len(part)
-        return self._buffered > _MAX_BUFFERED_BYTES
+        return self._is_full
+
+    @property
+    def _is_full(self) -> bool:
+        return self._buffered > _MAX_BUFFERED_BYTES or len(self._parts) > _MAX_BUFFERED_PARTS
 
     def end(self, failure: str | None) -> None:
         """Note that nothing more will arrive: the response is complete, or incomplete because of *failure*."""
@@ -232,6 +240,7 @@ class Http11Connection(asyncio.Protocol):
         self._response = None
         is_clean = self._is_kept and self._has_ended and self.is_written and not self.is_paused
         if is_clean and not self._transport.is_closing():
+            self.resume_reading()  # a long body that was not read in parts has paused it
             self._pool.put_back(self)
         else:
             self.abort()
@@ -327,8 +336,9 @@ class Http11Connection(asyncio.Protocol):
         status = self._parser.get_status_code()
         if status == _SWITCHING_PROTOCOLS or status < _LEAST_STATUS:
             raise _Refused(f"the status is {status}")
-        if self._parser.get_http_version() not in ("1.1", "1.0"):
-            raise _Refused(f"the version of HTTP is {self._parser.get_http_version()}")
+        version = self._parser.get_http_version()
+        if version not in ("1.1", "1.0"):
+            raise _Refused(f"the version of HTTP is {version}")
         if status < _FIRST_FINAL_STATUS:
             self._headers.clear()
             return
@@ -336,7 +346,8 @@ class Http11Connection(asyncio.Protocol):
         if coding is not None and coding.strip().lower() != "chunked":
             raise _Refused("the transfer encoding is not chunked")
         self._has_length = coding is not None or "content-length" in self._headers
-        self._is_kept = self._parser.should_keep_alive()
+        # RFC 9112, section 6.1: HTTP/1.0 has no chunks, so a proxy may disagree about the end of the response.
+        self._is_kept = self._parser.should_keep_alive() and (coding is None or version == "1.1")
         if self._response is not None:
             self._response.status = status
 

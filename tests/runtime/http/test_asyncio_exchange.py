@@ -16,7 +16,7 @@ import pytest
 
 from mcpgen import ClientLimits, Http, RequestLost, ServerUnreachable, bearer, connect
 from mcpgen.runtime.http.client import asyncio_exchange, exchange_choice, happy_eyeballs
-from mcpgen.runtime.http.client.address import parse_address
+from mcpgen.runtime.http.client.address import join_url, parse_address
 from mcpgen.runtime.http.client.asyncio_exchange import AsyncioExchange
 from mcpgen.runtime.http.client.exchange_choice import open_exchange
 from mcpgen.runtime.http.client.http_exchange import ConnectionBroke
@@ -272,6 +272,17 @@ async def test_a_request_that_is_cancelled_while_it_connects_leaves_no_socket(mo
         await raw.until_live(0)  # a socket that is left fails the run, as a ResourceWarning
 
 
+async def test_urls_of_redirects_are_not_remembered_without_end() -> None:
+    async with serving(EMPTY) as (raw, exchange, address):
+        for number in range(100):
+            await status(exchange, join_url(address, f"/{number}"), None)
+
+        assert [f"GET /{number} HTTP/1.1".encode() for number in range(100)] == [
+            head.split(b"\r\n")[0] for head in raw.heads
+        ]
+        assert len(exchange._targets) <= 16
+
+
 async def test_connections_in_use_are_closed_at_the_end() -> None:
     async def answer(writer: asyncio.StreamWriter, _: int) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
@@ -368,20 +379,22 @@ class Signed(httpx.Auth):
 
 
 @pytest.mark.parametrize(
-    ("options", "proxy", "host", "expected"),
+    ("options", "proxies", "host", "expected"),
     [
-        ({}, "", "example.com", "asyncio"),
-        ({"auth": "bearer"}, "", "example.com", "asyncio"),
-        ({"auth": Signed()}, "", "example.com", "httpx"),
-        ({"client": True}, "", "example.com", "httpx"),
-        ({}, "http://127.0.0.1:1", "example.com", "httpx"),
-        ({}, "", "b\u00fccher.example", "httpx"),
+        ({}, {}, "example.com", "asyncio"),
+        ({"auth": "bearer"}, {}, "example.com", "asyncio"),
+        ({"auth": Signed()}, {}, "example.com", "httpx"),
+        ({"client": True}, {}, "example.com", "httpx"),
+        ({}, {"all": "http://127.0.0.1:1"}, "example.com", "httpx"),
+        ({}, {"all": "http://127.0.0.1:1", "no": "example.com"}, "example.com", "httpx"),
+        ({}, {"no": "example.com"}, "example.com", "asyncio"),
+        ({}, {}, "b\u00fccher.example", "httpx"),
     ],
 )
 async def test_what_needs_httpx_gets_it(
-    options: dict[str, Any], proxy: str, host: str, expected: str, monkeypatch: pytest.MonkeyPatch
+    options: dict[str, Any], proxies: dict[str, str], host: str, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exchange_choice, "getproxies", lambda: {"all": proxy} if proxy else {})
+    monkeypatch.setattr(exchange_choice, "getproxies", lambda: proxies)
     auth = bearer("1") if options.get("auth") == "bearer" else options.get("auth")
     async with httpx.AsyncClient() as client:
         ours = client if "client" in options else None

@@ -147,6 +147,10 @@ async def test_a_response_is_read_however_it_arrives_and_its_connection_is_kept(
     ("data", "expected"),
     [
         (b"HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nab", (200, b"ab")),
+        (
+            b"HTTP/1.0 200 OK\r\nconnection: keep-alive\r\ntransfer-encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n",
+            (200, b"ab"),
+        ),
         (OK + b"connection: close\r\ncontent-length: 2\r\n\r\nab", (200, b"ab")),
         (OK + b"content-length: 2\r\n\r\nabHTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nx", (200, b"ab")),
         (OK + b"content-length: 2\r\n\r\nabc", (200, b"ab")),
@@ -303,6 +307,31 @@ async def test_a_body_that_is_not_read_is_not_buffered_without_end(wire: Wire) -
     assert 600_000 == sent
     for _ in range(2):
         await anext(response)
+    assert not wire.is_paused
+
+
+async def test_a_body_of_many_small_parts_is_not_buffered_without_end(wire: Wire) -> None:
+    response = wire.start()
+    wire.connection.data_received(OK + b"transfer-encoding: chunked\r\n\r\n")
+    sent = 0
+    while not wire.is_paused:
+        wire.connection.data_received(b"2\r\nab\r\n")
+        sent += 1
+
+    assert 4097 == sent
+    assert b"ab" == await anext(response)
+    assert not wire.is_paused
+
+
+async def test_a_connection_that_a_long_body_has_paused_reads_the_next_response(wire: Wire) -> None:
+    response = wire.start()
+    wire.connection.data_received(OK + b"content-length: 600000\r\n\r\n" + b"x" * 600_000)
+
+    assert b"x" * 600_000 == response.whole_body
+    assert wire.is_paused
+
+    await response.close()
+    assert wire.kept == [wire.connection]
     assert not wire.is_paused
 
 

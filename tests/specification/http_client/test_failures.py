@@ -454,7 +454,7 @@ async def test_a_server_may_be_restarted_under_its_client() -> None:
 
         with pytest.raises(RequestLost):
             await calling.outcome()
-        with pytest.raises(ServerUnreachable):
+        with pytest.raises(RequestLost):  # unreachable, or reset: the system accepts until the listener is closed
             await client.call_tool("away")
 
         await server.listen()
