@@ -188,7 +188,7 @@ def sources_of(room: SchemaRoom, options: BuildOptions) -> list[Source]:
     if not is_known or options.overlay is not None:  # with an overlay, a known document is no longer that revision
         _check_label(room, label)
     if not is_known and not options.based_on:
-        raise Refused([_no_base(room, document)])
+        raise Refused([_no_base(room, document, label)])
     draft = Draft(
         base=base,
         own=own,
@@ -210,12 +210,14 @@ def _check_label(room: SchemaRoom, label: str) -> None:
             raise Refused([finding])
 
 
-def _no_base(room: SchemaRoom, document: dict[str, Any]) -> Diagnostic:
+def _no_base(room: SchemaRoom, document: dict[str, Any], label: str) -> Diagnostic:
     nearest, equal, either = nearest_revision(document, room)
+    message = f"`--based-on` is missing; the nearest revision is {nearest}: {equal} of {either} definitions are equal"
+    if equal == either:
+        message = f"`--based-on` is missing. The document equals that of {nearest}, but its label is {label}"
     return Diagnostic(
         code="MG318",
-        message=f"`--based-on` is missing, and the document is that of no known revision; the nearest revision is "
-        f"{nearest}: {equal} of {either} definitions are equal",
+        message=message,
         hint=f"Add `--based-on {nearest}` to use the overlay and docstrings of {nearest}, or `--based-on {NO_BASE}` to "
         "use the document alone.",
     )

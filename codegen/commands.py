@@ -59,8 +59,9 @@ _options = (
         "--changes",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="With --adapters: the declared changes of the step. If FILE does not exist and the step needs declared "
-        "changes, the command writes FILE with an incomplete entry for each of them. Complete the entries.",
+        help="With --adapters: the declared changes of the step (a Python file). If FILE does not exist and the step "
+        "needs declared changes, the command writes FILE with an incomplete entry for each of them. Complete the "
+        "entries.",
     ),
     click.option(
         "--extension",
@@ -97,9 +98,9 @@ def build(*, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - the options
 
     With --extension FILE, the bindings have only the types that the extension adds to those of its base.
 
-    With --schema FILE, --revision gives the new bindings a label. The options --based-on and --out are required. The
-    bindings are written to DIR/v<label>/, with an underscore for each dot and hyphen of the label. They need only
-    msgspec.
+    With --schema FILE, --revision gives the new bindings a label. --out is required, and --based-on too, unless the
+    document and --revision are those of an official revision. The bindings are written to DIR/v<label>/, with an
+    underscore for each dot and hyphen of the label. They need only msgspec.
 
     Without any of these, the options come from [tool.mcpgen] in pyproject.toml.
     """
@@ -134,6 +135,9 @@ def check(*, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - the options
 
     With --out DIR, the command checks the files that `mcpgen build` with the same options writes to DIR. Without
     --revision, --all and --schema, it checks each official revision whose bindings are in DIR.
+
+    With --schema FILE, --out is required, and --based-on too, unless the document and --revision are those of an
+    official revision.
     """
     from mcpgen.codegen.build_run import compare_with_build  # noqa: PLC0415 (see above)
 

@@ -164,7 +164,9 @@ def read_toml(file: Traversable, shape: type[_T], *, code: str, hint: str) -> _T
     except OSError as error:
         message = f"cannot read {file}: {error.strerror or error}"
         raise Refused([Diagnostic(code=code, message=message, hint="Check the path.")]) from error
-    # ValueError: not TOML, not UTF-8, or an integer with more digits than Python converts.
+    except tomllib.TOMLDecodeError as error:
+        raise Refused([Diagnostic(code=code, message=f"{file.name} is not valid TOML: {error}", hint=hint)]) from error
+    # ValueError: not UTF-8, or an integer with more digits than Python converts.
     except (ValueError, RecursionError, msgspec.ValidationError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise Refused([Diagnostic(code=code, message=f"{file.name}: {reason}", hint=hint)]) from error

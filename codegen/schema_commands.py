@@ -13,7 +13,7 @@ from msgspec import Struct, to_builtins
 
 from mcpgen.codegen.checkout import find_checkout
 from mcpgen.codegen.console import echo_diagnostics, echo_json, refusals_reported
-from mcpgen.codegen.diagnostics import Refused
+from mcpgen.codegen.diagnostics import Diagnostic, Refused
 from mcpgen.codegen.extension_document import is_identifier
 from mcpgen.codegen.pinned import ExtensionPin, Pin, SchemaRoom
 from mcpgen.codegen.vendoring import candidate, differences, extension_candidate, vendor, vendor_extension
@@ -201,6 +201,10 @@ def verify(revision: str, file: Path, *, as_json: bool) -> None:
     with refusals_reported(as_json=as_json):
         room = SchemaRoom()
         is_extension = revision in room.extensions
+        if not is_extension and revision not in room.revisions:
+            known = ", ".join((*room.revisions, *room.extensions))
+            message = f"there is no revision or extension {revision!a}"
+            raise Refused([Diagnostic(code="MG303", message=message, hint=f"Use one of {known}.")])
         pinned = (room.extension_pin(revision) if is_extension else room.pin(revision)).official_sha256
         ours = room.extension_document(revision) if is_extension else room.document(revision)
         found = extension_candidate(file, room, room.extension_pin(revision).base) if is_extension else candidate(file)

@@ -48,7 +48,8 @@ def plan_draft(room: SchemaRoom, source: Source, changes: Path | None) -> StepPl
 
     Raises:
         Refused: A difference is not covered, a change is not needed, or *changes* is not valid. If differences are not
-            covered and *changes* does not exist, the function writes the file, with a stub for each missing change.
+            covered and *changes* does not exist, the function writes the file, with an incomplete entry for each
+            missing change.
     """
     revisions = room.revisions[: room.revisions.index(source.base) + 1]
     editions = [edition(pinned_source(room, revision), vendored=True) for revision in revisions]
@@ -60,8 +61,8 @@ def plan_draft(room: SchemaRoom, source: Source, changes: Path | None) -> StepPl
         _write_new(changes, to_do_list(source.base, source.revision, missing))
         hint = f"Replace each `...` in {changes}, then build again."
         count = "1 change is not declared" if len(missing) == 1 else f"{len(missing)} changes are not declared"
-        said = f"{source.base} to {source.revision}: {count}; {changes} now has a stub for each"
-        # The file has the stubs, so the hints do not repeat them.
+        said = f"{source.base} to {source.revision}: {count}; {changes} now has an incomplete entry for each"
+        # The file has the entries, so the hints do not repeat them.
         missing = [msgspec.structs.replace(each, hint=hint) for each in missing]
         missing.insert(0, Diagnostic(code="MG501", message=said, hint=hint))
     findings = missing or plan.rules.unused()

@@ -72,12 +72,12 @@ def declared_steps(revisions: Sequence[str]) -> list[Declared]:
     return found
 
 
-def _unfinished(step: Step, module: str) -> Iterator[str]:
-    """Yield a problem for each placeholder that is left in *step*, and for each name that is not valid."""
+def _problems(step: Step, module: str) -> Iterator[Diagnostic]:
+    """Yield a problem for each change in *step* with placeholders, and for each name that is not valid."""
     taken: set[str] = set()
     for each in step.changes:
         if not _NAME.fullmatch(each.name) or each.name in taken:
-            yield f"{module}: the name {each.name!r} of a change is not kebab-case, or occurs twice"
+            yield _unusable(f"{module}: the name {each.name!r} of a change is not kebab-case, or occurs twice")
         taken.add(each.name)
         blank = [name for name in ("says", "spec") if getattr(each, name) in {"", "..."}]
         for way, action in (("up", each.up), ("down", each.down)):
@@ -85,7 +85,11 @@ def _unfinished(step: Step, module: str) -> Iterator[str]:
             blank += [way] if ... in values else []
         if blank:
             fields = ", ".join(f"`{field}`" for field in blank)
-            yield f"{module}: the change {each.name!r} still has placeholders in {fields}"
+            yield Diagnostic(
+                code="MG503",
+                message=f"{module}: the change {each.name!r} still has placeholders in {fields}",
+                hint=f"Replace each `...` in {module}, then build again.",
+            )
 
 
 def _declared(name: str, old: str, new: str) -> Declared:
@@ -124,8 +128,8 @@ def _checked(step: object, name: str, old: str, new: str) -> Step:
         raise Refused([_unusable(f"{name} does not define `STEP`")])
     if (step.old, step.new) != (old, new):
         raise Refused([_unusable(f"`STEP` in {name} is from {step.old} to {step.new}, not from {old} to {new}")])
-    if problems := list(_unfinished(step, name)):
-        raise Refused([_unusable(each) for each in problems])
+    if problems := list(_problems(step, name)):
+        raise Refused(problems)
     return step
 
 

@@ -473,12 +473,18 @@ STEP = Step(
         Change(
             name="elicitation-id",
             says=(
-                "2026-07-28 has no `elicitationId`. 2025-11-25 requires it: the adapter adds a hash of `url` and "
-                "`message`."
+                "2026-07-28 has no `elicitationId`: on the way back, the adapter adds a hash of `url` and `message` "
+                "instead."
             ),
             spec="2026-07-28, changelog#minor-changes",
             covers=("key-removed ElicitRequestURLParams.elicitationId",),
             up=Drop(),
+        ),
+        Change(
+            name="elicitation-id-hash",
+            says="2025-11-25 requires `elicitationId`: the adapter adds a hash of `url` and `message`.",
+            spec="2026-07-28, changelog#minor-changes",
+            at=("ElicitRequestURLParams.elicitationId",),
             down=Default(make=elicitation_id),
         ),
         Change(

@@ -68,8 +68,10 @@ The changes, apart from new optional keys:
   https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning#extension-negotiation
 * elicitation-completion: 2026-07-28 has no `notifications/elicitation/complete`: the client retries its request.
   https://modelcontextprotocol.io/specification/2026-07-28/changelog#minor-changes
-* elicitation-id: 2026-07-28 has no `elicitationId`. 2025-11-25 requires it: the adapter adds a hash of `url` and
-  `message`. https://modelcontextprotocol.io/specification/2026-07-28/changelog#minor-changes
+* elicitation-id: 2026-07-28 has no `elicitationId`: on the way back, the adapter adds a hash of `url` and
+  `message` instead. https://modelcontextprotocol.io/specification/2026-07-28/changelog#minor-changes
+* elicitation-id-hash: 2025-11-25 requires `elicitationId`: the adapter adds a hash of `url` and `message`.
+  https://modelcontextprotocol.io/specification/2026-07-28/changelog#minor-changes
 * url-elicitation-error: 2026-07-28 has no error code -32042: a server asks for URL elicitation inside a result.
   https://modelcontextprotocol.io/specification/2026-07-28/basic#error-codes
 * resource-not-found: 2026-07-28 has no error code -32002: an unknown resource is an invalid parameter.
@@ -123,7 +125,7 @@ INPUT_REQUEST_METADATA: Final = (
     "2026-07-28 has no parameter `_meta` in `elicitation/create` and `sampling/createMessage`."
 )
 ELICITATION_ID: Final = (
-    "2026-07-28 has no `elicitationId`. 2025-11-25 requires it: the adapter adds a hash of `url` and `message`."
+    "2026-07-28 has no `elicitationId`: on the way back, the adapter adds a hash of `url` and `message` instead."
 )
 TASK_AUGMENTATION: Final = "2026-07-28 has no `task` in requests, so the request runs without a task."
 INPUT_RESPONSE_METADATA: Final = (
@@ -165,6 +167,7 @@ LOG_LEVEL_OF_A_REQUEST: Final = "2025-11-25 has one log level per session, not o
 REVISION_OF_A_REQUEST: Final = "2025-11-25 negotiates the revision once per session, not in each request."
 NOT_IN_2025_11_25: Final = "2025-11-25 does not define this key."
 RESULT_TYPE: Final = "2025-11-25 has no `resultType`: all its results are complete."
+ELICITATION_ID_HASH: Final = "2025-11-25 requires `elicitationId`: the adapter adds a hash of `url` and `message`."
 INPUT_RESPONSES: Final = "2025-11-25 has no `inputResponses` and no `requestState` in requests."
 INPUT_REQUIRED: Final = "2025-11-25 has no results that ask for input (`input_required`)."
 EXTENSIONS: Final = "2025-11-25 has no `extensions` in capabilities."
@@ -1121,7 +1124,7 @@ def down_elicit_request_url_params(value: dict[str, Any], at: At, losses: Losses
         losses.drop_all(value, _DOWN_ELICIT_REQUEST_URL_PARAMS, at, NOT_IN_2026_07_28)
     if "elicitationId" not in value:
         value["elicitationId"] = elicitation_id(value, at, losses)
-        losses.defaulted((at, "elicitationId"), ELICITATION_ID)
+        losses.defaulted((at, "elicitationId"), ELICITATION_ID_HASH)
     return value
 
 

@@ -42,7 +42,7 @@ def register_extension(package: ModuleType) -> str:
     """
     identifier = getattr(package, "EXTENSION", None)
     if not isinstance(identifier, str):
-        raise UsageError(f"`package` is {package.__name__}; pass a package that `mcpgen build --extension` wrote")
+        raise UsageError(f"`mcpgen build --extension` did not write the package {package.__name__}")
     _known[identifier] = package
     return identifier
 

@@ -269,7 +269,7 @@ def prompt(
     TARGET is the server's URL, its command (in quotes), or FILE.py[:OBJECT] as for "mcpgen serve".
     """
     command = _Command([target], **options)
-    given = _text_arguments(parse_pairs(arguments))
+    given = _text_arguments(parse_pairs(arguments, forms="KEY=VALUE"))
     command.declare_features()
 
     async def work(client: Client) -> int:

@@ -187,7 +187,7 @@ def _serve_http(
         uvicorn_server.serve_http(cast("Any", found), address, options, wrap)
     except UsageError as error:
         message = str(error).replace("allowed_origins", "--allow-origin").replace("allowed_hosts", "--allow-host")
-        message = message.replace("trusted_proxies", "--trusted-proxy")
+        message = message.replace("trusted_proxies", "--trusted-proxy").replace("`path`", "`--path`")
         raise Unservable(f"{message}.") from None
 
 

@@ -15,6 +15,7 @@ from mcpgen.runtime.cli.terminal_text import escaped_line, sentence
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.client.bearer_auth import bearer
 from mcpgen.runtime.http.client.transport import Http
+from mcpgen.runtime.protocol.headers import TOKEN
 from mcpgen.runtime.transports.command_line import is_url, join_command
 from mcpgen.runtime.transports.process_transport import Process
 
@@ -140,6 +141,7 @@ def parse_target(
         raise click.UsageError("`--header` and `--bearer-env` need a URL; TARGET is a command.")
     variables = parse_environment(environment)
     if len(words) > 1:
+        _check_one_file(words)
         if " " in words[0] and directory is None and shutil.which(words[0]) is None:
             raise click.UsageError(
                 "The first word of TARGET contains a space and is not a program. Write the whole command in one pair "
@@ -178,6 +180,24 @@ def check_one_url(words: Sequence[str]) -> None:
         )
 
 
+def _check_one_file(words: Sequence[str]) -> None:
+    """Check that a Python file that is not a program is the only word.
+
+    Raises:
+        click.UsageError: There are more words.
+    """
+    file, *more = words
+    if not (file.endswith(".py") and Path(file).is_file() and shutil.which(file) is None):
+        return
+    shown, command = escaped_line(file), escaped_line(join_command(["python", *words]))
+    count, them = (
+        (f"there is another word, {escaped_line(more[0])!r}", "it")
+        if len(more) == 1
+        else (f"there are {len(more)} more words", "them")
+    )
+    raise click.UsageError(f'After {shown} {count}. Leave {them} out, or give the whole command: "{command}".')
+
+
 def _command(
     words: str | Sequence[str], environment: dict[str, str], directory: str | None, name: str | None = None
 ) -> Target:
@@ -203,9 +223,15 @@ def parse_url(url: str, headers: Sequence[str], bearer_variable: str | None) -> 
     parsed: dict[str, str] = {}
     for each in headers:
         name, colon, value = each.partition(":")
-        if not (colon and name.strip()):  # the text is not shown: it may be a secret without its name
+        name = name.strip()
+        if not (colon and name):  # the text is not shown: it may be a secret without its name
             raise click.UsageError('`--header` must be "NAME: VALUE".')
-        parsed[name.strip()] = value.strip()
+        if not TOKEN.fullmatch(name):
+            allowed = "no space" if " " in name else "only ASCII letters, digits and !#$%&'*+-.^_`|~"
+            raise click.UsageError(
+                f"`--header` has the invalid name {escaped_line(name)!r}; a name contains {allowed}."
+            )
+        parsed[name] = value.strip()
     token = None if bearer_variable is None else os.environ.get(bearer_variable, "")
     if token is not None and not token:
         raise click.UsageError(
@@ -214,7 +240,7 @@ def parse_url(url: str, headers: Sequence[str], bearer_variable: str | None) -> 
     try:
         return Http(url, headers=parsed, auth=None if token is None else bearer(token))
     except UsageError as error:
-        raise click.UsageError(sentence(error)) from None
+        raise click.UsageError(sentence(error).replace("`headers`", "`--header`")) from None
 
 
 def parse_environment(pairs: Sequence[str]) -> dict[str, str]:

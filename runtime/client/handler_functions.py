@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias, TypedDict
+from dataclasses import is_dataclass
+from typing import Any, Final, TypeAlias, TypedDict
 
 import msgspec
 from msgspec import UnsetType
@@ -46,6 +47,13 @@ class HandlerFunctions(TypedDict, total=False):
 # The generated handlers that have another name than their option.
 _HANDLER_NAMES = {"log": "logging_message", "sample": "create_message"}
 
+# The results of the functions, with an article for errors.
+_RESULTS: Final[dict[str, tuple[str, type]]] = {
+    "elicit": ("an ElicitResult", models.ElicitResult),
+    "elicit_url": ("an ElicitResult", models.ElicitResult),
+    "sample": ("a CreateMessageResult", models.CreateMessageResult),
+}
+
 
 def handlers_from_functions(functions: HandlerFunctions) -> tuple[ClientHandlers[Any], dict[str, object]]:
     """Return handlers that call *functions*, and the capabilities that do not follow from their methods.
@@ -68,7 +76,7 @@ def handlers_from_functions(functions: HandlerFunctions) -> tuple[ClientHandlers
         members["elicit"] = _elicit_handler(form, url)
         declared["elicitation"] = {mode: {} for mode, each in (("form", form), ("url", url)) if each is not None}
     for name, function in given.items():
-        members[_HANDLER_NAMES.get(name, name)] = _handler(function)
+        members[_HANDLER_NAMES.get(name, name)] = _handler(name, function)
     return type("HandlerFunctions", (ClientHandlers,), members)(), declared
 
 
@@ -91,21 +99,36 @@ def _check_parameters(name: str, function: HandlerFunction, arguments: str, coun
         ) from None
 
 
-def _handler(function: HandlerFunction) -> HandlerFunction:
+def _handler(name: str, function: HandlerFunction) -> HandlerFunction:
     async def handle(self: object, params: Any, context: Any) -> Any:
         del self
-        return await _await(function(params, context))
+        return _checked_result(name, function, await _await(function(params, context)))
 
     return handle
+
+
+def _checked_result(name: str, function: HandlerFunction, result: Any) -> Any:
+    """Return *result*, which *function* of the option *name* returned.
+
+    Raises:
+        UsageError: It cannot be the result, whatever it contains.
+    """
+    if name not in _RESULTS:
+        return result
+    expected, kind = _RESULTS[name]
+    if isinstance(result, kind | Mapping | msgspec.Raw) or is_dataclass(result):
+        return result
+    found = "None" if result is None else f"a value of type {type(result).__name__}"
+    raise UsageError(f"`{name}` must be a function that returns {expected}, but {function!r} returned {found}")
 
 
 def _elicit_handler(form: HandlerFunction | None, url: HandlerFunction | None) -> HandlerFunction:
     async def elicit(self: object, params: Any, context: Any) -> Any:
         del self
-        mode, function = ("url", url) if params.mode == "url" else ("form", form)
+        mode, name, function = ("url", "elicit_url", url) if params.mode == "url" else ("form", "elicit", form)
         if function is None:  # unreachable: the server's request was checked against the declared modes
             raise RequestError(ErrorCode.INVALID_PARAMS, f"this client has not declared the elicitation mode {mode}")
-        result = await _await(function(params, context))
+        result = _checked_result(name, function, await _await(function(params, context)))
         return _with_defaults(result, params.requested_schema) if mode == "form" else result
 
     return elicit

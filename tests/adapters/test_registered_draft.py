@@ -71,7 +71,7 @@ def test_the_first_build_stops_and_writes_a_list_of_what_is_to_do(registered: Re
     assert 1 == registered.unfinished.returncode
     assert f"old={OLD!r}" in registered.to_do
     assert 10 == registered.to_do.count("        Change(")
-    assert "has a stub for each" in registered.unfinished.stdout
+    assert "has an incomplete entry for each" in registered.unfinished.stdout
     assert "Change(" not in registered.unfinished.stdout
     assert '"Root": "Folder",' in registered.to_do
 

@@ -684,3 +684,7 @@ def test_a_stub_that_nobody_filled_in_is_refused(room: Path, fields: str, blank:
 
     fields_left = ", ".join(f"`{each}`" for each in blank.split(", "))
     assert [f"the change 'a' still has placeholders in {fields_left}"] == problems()
+    with pytest.raises(Refused) as refused:
+        declared_steps(["1", "2"])
+    (finding,) = refused.value.diagnostics
+    assert f"Replace each `...` in {finding.message.partition(':')[0]}, then build again." == finding.hint

@@ -62,9 +62,17 @@ def test_without_a_base_the_build_proposes_the_nearest_revision_and_stops(tmp_pa
     result = run(drafts.one_field(), tmp_path)
 
     assert 2 == result.exit_code
-    assert "MG318" in result.stderr
+    assert f"MG318 error: `--based-on` is missing; the nearest revision is {BASE}: " in result.stderr
     assert f"--based-on {BASE}" in result.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_without_a_base_an_official_document_with_another_label_is_named(tmp_path: Path) -> None:
+    result = run(SchemaRoom().document(BASE), tmp_path)
+
+    assert 2 == result.exit_code
+    said = f"`--based-on` is missing. The document equals that of {BASE}, but its label is next"
+    assert f"MG318 error: {said}\n" in result.stderr
 
 
 def test_an_older_draft_is_nearest_to_the_revision_that_it_came_from(tmp_path: Path) -> None:

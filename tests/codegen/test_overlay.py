@@ -218,7 +218,6 @@ def test_what_is_not_there_cannot_be_extracted() -> None:
         "[methods.'tools/call']\nresults = 'X'",
         "[[errors]]\ncode = 'x'\nname = 'A'\ntext = 't'",
         "reserved_errors = [-1, -2]",
-        "[[patch",
         f"x = {'9' * 5000}",
     ],
 )
@@ -226,6 +225,12 @@ def test_a_misspelt_overlay_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "overlay.toml").write_text(text, encoding="utf-8")
     with pytest.raises(Refused, match=r"MG312 error: overlay\.toml: "):
         load_overlay(tmp_path / "overlay.toml")
+
+
+def test_a_file_in_another_format_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "overlay.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(Refused, match=r"MG312 error: overlay\.json is not valid TOML: Invalid statement \(at line 1, "):
+        load_overlay(tmp_path / "overlay.json")
 
 
 @pytest.mark.parametrize(

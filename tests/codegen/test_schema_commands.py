@@ -444,3 +444,12 @@ def test_verify_of_an_unknown_revision_is_a_usage_error_that_says_which_exist(of
 
     assert result.exit_code == 2
     assert "2025-11-25, 2026-07-28" in result.stderr
+
+
+def test_verify_without_such_a_revision_or_extension_says_which_there_are(checkout: Path, official: Path) -> None:
+    assert checkout == Path.cwd()
+    result = run("verify", "fooo", official)
+
+    assert 2 == result.exit_code
+    assert "MG303 error: there is no revision or extension 'fooo'\n" in result.stderr
+    assert f"hint: Use one of {', '.join((*SchemaRoom().revisions, *SchemaRoom().extensions))}.\n" in result.stderr

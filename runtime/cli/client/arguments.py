@@ -42,8 +42,12 @@ class InvalidArguments(Exception):  # noqa: N818 (never leaves the command line)
         super().__init__(*reasons)
 
 
-def parse_pairs(words: Iterable[str]) -> dict[str, tuple[str, bool]]:
+def parse_pairs(words: Iterable[str], *, forms: str = "KEY=VALUE or KEY:=JSON") -> dict[str, tuple[str, bool]]:
     """Return the value of each key, and whether the value is JSON.
+
+    Args:
+        words: The words of the command line.
+        forms: The forms that the command accepts, for the error.
 
     Raises:
         click.UsageError: A word is neither ``KEY=VALUE`` nor ``KEY:=JSON``, or a key occurs twice.
@@ -54,7 +58,7 @@ def parse_pairs(words: Iterable[str]) -> dict[str, tuple[str, bool]]:
         is_json = key.endswith(":") and len(key) > 1
         key = key.removesuffix(":") if is_json else key
         if not (equals and key):
-            raise click.UsageError(f"Arguments are KEY=VALUE or KEY:=JSON, not {escaped_line(word)!r}.")
+            raise click.UsageError(f"Arguments are {forms}, not {escaped_line(word)!r}.")
         if key in made:
             raise click.UsageError(f"Argument `{escaped_line(key)}` is given twice.")
         made[key] = value, is_json

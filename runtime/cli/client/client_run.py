@@ -22,6 +22,7 @@ from mcpgen.runtime.errors import (
     NoCommonRevision,
     RequestRefused,
     RequestTimedOut,
+    UnsupportedByPeer,
     UsageError,
 )
 from mcpgen.runtime.limits import ClientLimits
@@ -57,6 +58,10 @@ _MAX_DATA: Final = 2000
 # A user who waits this long is told for what. It is looked at in short steps.
 _WAIT_SECONDS: Final = 5.0
 _STEP_SECONDS: Final = 0.25
+
+
+# The capabilities without which these requests are not sent.
+_CAPABILITIES: Final = {"tools/list": "tools", "prompts/list": "prompts", "resources/read": "resources"}
 
 
 # A server names the method of the request that it cannot send.
@@ -231,6 +236,9 @@ def _right_url(url: str, message: str) -> list[str]:
 
 
 def _message(error: McpgenError) -> str:
+    if isinstance(error, UnsupportedByPeer) and error.what in _CAPABILITIES:
+        kind = _CAPABILITIES[error.what]
+        return f"The server has no {kind}: it has not declared the capability `{kind}`."
     if not isinstance(error, RequestRefused):
         return error_text(error)
     message = f"The server answered {error.method} with error {error.code}: {error.message}"

@@ -35,8 +35,9 @@ _INTERRUPTED: Final = 130
 
 
 @click.command(
-    epilog="Exit status: 0 if the entry is in the file or was printed, 1 if nothing was changed, 2 if the command was "
-    "used wrongly, 130 after Ctrl-C."
+    epilog="Exit status: 0 if the entry is in the file (also if it was there before) or was printed, 1 if FILE.py "
+    "could not be loaded, the entry could not be written or you declined, 2 if the command was used wrongly, 130 after "
+    "Ctrl-C."
 )
 @click.option("--host", "host_name", type=click.Choice(list(HOSTS)), required=True, help="The host to configure.")
 @click.option("--name", metavar="NAME", help="Name of the server in the host. Default: the name of the file.")

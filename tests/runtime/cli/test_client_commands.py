@@ -331,6 +331,8 @@ def test_a_server_that_cannot_be_reached_is_status_1(command: str, said: str) ->
     ("words", "said"),
     [
         (("inspect", "python greeter.py", "extra"), "Write the whole command in one pair of quotes, or after `--`."),
+        (("call", COMMAND, "greet", "name"), "Arguments are KEY=VALUE or KEY:=JSON, not 'name'."),
+        (("prompt", COMMAND, "greet", "name"), "Arguments are KEY=VALUE, not 'name'."),
         (("inspect", COMMAND, "--timeout", "abc"), "'abc' is not a number."),
     ],
 )
@@ -338,7 +340,21 @@ def test_a_mistake_is_explained(words: tuple[str, ...], said: str) -> None:
     status, _, err = run(*words)
 
     assert 2 == status
-    assert said in err
+    assert said in " ".join(err.split())
+
+
+@pytest.mark.parametrize(
+    ("more", "count", "advice"),
+    [
+        (["extra"], "there is another word, 'extra'.", 'Leave it out, or give the whole command: "python {} extra".'),
+        (["a", "b c"], "there are 2 more words.", "Leave them out, or give the whole command: \"python {} a 'b c'\"."),
+    ],
+)
+def test_words_after_a_file_are_explained(more: list[str], count: str, advice: str) -> None:
+    status, _, err = run("inspect", __file__, *more)
+
+    assert 2 == status
+    assert f"After {__file__} {count} {advice.format(__file__)}" in " ".join(err.split())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no `cat`")
@@ -693,11 +709,14 @@ def test_a_server_without_a_log_is_told_and_works(tmp_path: Path) -> None:
     assert (0, "done\n", note) == run("call", server(tmp_path, code), "a", "--log-level", "info")
 
 
-def test_a_server_without_tools_is_not_asked(tmp_path: Path) -> None:
-    status, _, err = run("call", server(tmp_path, "if method == 'initialize': hello({})"), "a")
+@pytest.mark.parametrize(
+    ("command", "name", "kind"), [("call", "a", "tools"), ("prompt", "a", "prompts"), ("read", "a:b", "resources")]
+)
+def test_a_server_without_a_kind_of_items_is_not_asked(command: str, name: str, kind: str, tmp_path: Path) -> None:
+    status, _, err = run(command, server(tmp_path, "if method == 'initialize': hello({})"), name)
 
     assert 1 == status
-    assert "the server has not declared the capability tools" in err
+    assert f"Error: The server has no {kind}: it has not declared the capability `{kind}`.\n" in err
 
 
 # --- read and prompt

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         (["--http", "127.0.0.1:70000"], "'127.0.0.1:70000' is not HOST:PORT, such as"),
         (["--http", "http://127.0.0.1:8000/mcp"], "'http://127.0.0.1:8000/mcp' is not HOST:PORT, such as"),
         (["--http", "192.0.2.1:0"], "cannot listen on 192.0.2.1:0"),
-        (["--http", "127.0.0.1:0", "--path", "mcp"], "`path` is 'mcp'; it must begin with /"),
+        (["--http", "127.0.0.1:0", "--path", "mcp"], "`--path` is 'mcp'; it must begin with /"),
         (["--http", "127.0.0.1:0", "--path", "/sse"], "must be different paths"),
         (
             ["--http", "127.0.0.1:0", "--allow-origin", "a b"],

@@ -322,6 +322,10 @@ def test_what_a_server_leaves_behind_is_ended(start: Callable[..., Traced]) -> N
         ([" "], "empty"),
         (["--json", "--body", "--", "cat"], "not both"),
         (["--output", "/no/such/folder/x", "--", "cat"], "Cannot write /no/such/folder/x"),
+        (
+            ["--extension", "json", "--", "cat"],
+            "`--extension json` cannot be used: `mcpgen build --extension` did not write the package json.",
+        ),
     ],
 )
 def test_wrong_usage_is_explained(start: Callable[..., Traced], arguments: list[str], complaint: str) -> None:
