@@ -228,9 +228,7 @@ def parse_url(url: str, headers: Sequence[str], bearer_variable: str | None) -> 
             raise click.UsageError('`--header` must be "NAME: VALUE".')
         if not TOKEN.fullmatch(name):
             allowed = "no space" if " " in name else "only ASCII letters, digits and !#$%&'*+-.^_`|~"
-            raise click.UsageError(
-                f"`--header` has the invalid name {escaped_line(name)!r}; a name contains {allowed}."
-            )
+            raise click.UsageError(f"`--header` has an invalid name before its colon; a name contains {allowed}.")
         parsed[name] = value.strip()
     token = None if bearer_variable is None else os.environ.get(bearer_variable, "")
     if token is not None and not token:

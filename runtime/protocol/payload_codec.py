@@ -14,7 +14,7 @@ instance of each type only, and later ones are decoded as what they are. Then wh
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -279,7 +279,7 @@ class Validator:
             data = _encode(value)
         except (*_UNWRITABLE, RecursionError):
             data = encoded(self._payload, value)
-        kind: type[Any] = type(value)
+        kind = type(cast("object", value))
         own = self._decoders.get(kind)
         try:
             checked = self._first(value, data) if own is None else own(data)
@@ -298,7 +298,7 @@ class Validator:
     def _first(self, value: Value, data: bytes) -> Value:
         """Return the first *value* of its type, decoded, and keep the decoder if the type is allowed."""
         checked = self._decode(data)
-        kind: type[Any] = type(value)
+        kind = type(cast("object", value))
         if isinstance(value, Struct) and kind is not Error:  # the bindings have their own `Error`
             if type(checked) is not kind:
                 raise self._payload.invalid(f"its type is {kind.__module__}.{kind.__qualname__}")
