@@ -20,7 +20,7 @@ from mcpgen.runtime.server.ledger import change_bytes, request_bytes
 from mcpgen.runtime.server.request_results import collect_input
 from mcpgen.runtime.server.server_session import ServerSession
 from mcpgen.runtime.server.subscriptions import end_stream, notify_change, notify_extension, wants_change
-from mcpgen.runtime.transports.spawner import is_cancellation
+from mcpgen.runtime.transports.event_loops import is_cancellation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,14 +1,19 @@
-"""The event loop that runs in a thread, to call functions in it from other threads."""
+"""The event loop that runs in a thread, to call functions in it from other threads; and what cancels its tasks.
+
+The module imports no event loop: asyncio takes 15 ms, and a program that defines a server may never run it.
+"""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import anyio
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["EventLoop", "call_soon", "running_loop"]
+__all__ = ["EventLoop", "call_soon", "is_cancellation", "running_loop"]
 
 EventLoop: TypeAlias = Any
 """A loop of asyncio, or a token of trio; None where no event loop runs."""
@@ -21,7 +26,7 @@ def running_loop() -> EventLoop:
 
         if trio.lowlevel.in_trio_run():  # as a guest, it runs within a loop of asyncio
             return trio.lowlevel.current_trio_token()
-    asyncio = sys.modules.get("asyncio")  # it takes 15 ms to import, and is there where one of its loops runs
+    asyncio = sys.modules.get("asyncio")
     try:
         return None if asyncio is None else asyncio.get_running_loop()
     except RuntimeError:
@@ -44,3 +49,16 @@ def call_soon(loop: EventLoop, function: Callable[[], object]) -> bool:
     except RuntimeError:  # so does trio's RunFinishedError
         return False
     return True
+
+
+def is_cancellation(failure: BaseException) -> bool:
+    """Return whether *failure* has to be raised again: it cancels a task, or ends the program, or holds such a one.
+
+    `GeneratorExit` is none: a coroutine that is closed may end in any way.
+    """
+    if isinstance(failure, Exception):
+        return False
+    found = (anyio.get_cancelled_exc_class(), KeyboardInterrupt, SystemExit)
+    if isinstance(failure, BaseExceptionGroup):
+        return cast("Any", failure).subgroup(found) is not None
+    return isinstance(failure, found)

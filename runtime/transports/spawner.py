@@ -22,7 +22,7 @@ import sys
 from contextlib import asynccontextmanager
 from contextvars import copy_context
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVarTuple, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVarTuple
 
 import anyio
 
@@ -35,7 +35,6 @@ __all__ = [
     "Spawner",
     "StartedFunction",
     "is_asyncio",
-    "is_cancellation",
     "open_group",
     "open_spawner",
     "start_alone",
@@ -158,19 +157,6 @@ def is_asyncio() -> bool:
         return asyncio.current_task() is not None  # another library may run as a guest of an asyncio loop
     except RuntimeError:
         return False
-
-
-def is_cancellation(failure: BaseException) -> bool:
-    """Return whether *failure* has to be raised again: it cancels a task, or ends the program, or holds such a one.
-
-    `GeneratorExit` is none: a coroutine that is closed may end in any way.
-    """
-    if isinstance(failure, Exception):
-        return False
-    found = (anyio.get_cancelled_exc_class(), KeyboardInterrupt, SystemExit)
-    if isinstance(failure, BaseExceptionGroup):
-        return cast("Any", failure).subgroup(found) is not None
-    return isinstance(failure, found)
 
 
 class _Task:
