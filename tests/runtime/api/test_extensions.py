@@ -167,7 +167,7 @@ def test_a_method_that_a_revision_has_itself_is_refused_there() -> None:
         async def get_task(self, params: Any, context: Any) -> Any:
             raise NotImplementedError
 
-    with pytest.raises(UsageError, match="2025-11-25 has a method tasks/get of its own"):
+    with pytest.raises(UsageError, match="2025-11-25 has its own method tasks/get"):
         Server("a").extend(tasks, Tasks(), revisions=["2025-11-25"])
     Server("a").extend(tasks, Tasks())
 
