@@ -351,9 +351,8 @@ class NoCommonRevision(McpgenError):  # noqa: N818 (as the tree above names it)
         listed = [printable(each[:_MAX_REVISION_CHARS]) for each in self.supported[:_MAX_REVISIONS]]
         if len(self.supported) > _MAX_REVISIONS:
             listed.append(f"and {len(self.supported) - _MAX_REVISIONS} more")
-        theirs = f"the server speaks {', '.join(listed)}" if listed else "the server does not support it"
-        if not listed and len(self.offered) > 1:
-            theirs = "the server supports none of them"
+        none = "the server supports none of them" if len(self.offered) > 1 else "the server does not support it"
+        theirs = f"the server speaks {', '.join(listed)}" if listed else none
         why = f" ({printable(self.reason[: 10 * _MAX_REVISION_CHARS])})" if self.reason else ""
         return f"no revision in common: the client offered {', '.join(self.offered)}, {theirs}{why}"
 

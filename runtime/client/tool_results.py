@@ -16,7 +16,7 @@ import msgspec
 from msgspec import UNSET, ValidationError
 
 from mcpgen.runtime.errors import McpgenError, UsageError, printable, quoted
-from mcpgen.runtime.protocol.hash_collisions import check_hashes, hashes_numbers
+from mcpgen.runtime.protocol.hash_collisions import hash_check
 from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.protocol.value_types import any_object, any_schema, pydantic_type, uses_pydantic
 
@@ -200,16 +200,17 @@ def _make_target(returns: Any) -> _Target:
         schema = {**definitions, **schema.get("$defs", {})}[schema["$ref"].rpartition("/")[2]]
     arms = _arms(returns)
     read = partial(msgspec.convert, type=kind, str_keys=True, dec_hook=any_object)
+    check = hash_check(kind)
     return _Target(
-        read=partial(_read_checked, read) if hashes_numbers(kind) else read,
+        read=read if check is None else partial(_read_checked, read, check),
         is_object=schema.get("type") == "object",
         is_text=set(arms) <= {str, NoneType},
         takes_none=NoneType in arms,
     )
 
 
-def _read_checked(read: Callable[[object], Any], value: object) -> Any:
-    check_hashes(value)
+def _read_checked(read: Callable[[object], Any], check: Callable[[object], None], value: object) -> Any:
+    check(value)
     return read(value)
 
 

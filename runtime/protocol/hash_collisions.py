@@ -8,16 +8,16 @@ hashes of texts and bytes are different in each process.)
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import suppress
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import ValidationError, inspect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-__all__ = ["check_hashes", "hashes_numbers"]
+__all__ = ["hash_check"]
 
 # 1,000 members with one hash take 4 ms to insert.
 _MAX_EQUAL_HASHES: Final = 1000
@@ -31,35 +31,52 @@ _MAX_DIGITS: Final = 4300
 
 _EXACT_FLOATS: Final = 1 << 53
 _UUID_DIGITS: Final = 32
+_FIRST_OF_NUMBERS: Final = frozenset("+-.0123456789")
 
 
-def hashes_numbers(kind: type) -> bool:
-    """Return whether a value of *kind* can have a set of numbers, or a dict with numbers as keys, at any depth.
+def hash_check(kind: type) -> Callable[[object], None] | None:
+    """Return a check for values of *kind*, which are JSON; None if they cannot have a set of numbers at any depth.
 
-    UUIDs are numbers here. What a class of another library does with its value, such as a model of pydantic, is not
-    known; it counts.
+    Keys of a dict are such a set, and UUIDs are numbers. What a class of another library does with its value, such as a
+    model of pydantic, is not known; it counts. The check raises `ValidationError` if more than 1,000 numbers have the
+    same hash; texts that are numbers count, too.
     """
-    return _Search().finds(inspect.type_info(kind), is_hashed=False)
+    search = _Search()
+    if not search.finds(inspect.type_info(kind), is_hashed=False):
+        return None
+    return partial(_check_hashes, has_decimals=search.has_decimals)
 
 
 class _Search:
-    """A search through a type, which may refer to itself."""
+    """A search through a type, which may refer to itself.
+
+    Attributes:
+        has_decimals: Whether it has found a `Decimal`. Only that keeps all digits of a number with a fraction.
+    """
 
     def __init__(self) -> None:
+        self.has_decimals: bool = False
         self._seen: set[tuple[type, bool]] = set()
 
     def finds(self, kind: inspect.Type, *, is_hashed: bool) -> bool:
         match kind:
             case inspect.CustomType():
                 return True
-            case inspect.IntType() | inspect.DecimalType() | inspect.UUIDType() | inspect.AnyType():
+            case inspect.DecimalType():
+                self.has_decimals = self.has_decimals or is_hashed
+                return is_hashed
+            case inspect.IntType() | inspect.UUIDType() | inspect.AnyType():
                 return is_hashed
             case inspect.SetType() | inspect.FrozenSetType():
                 return self.finds(kind.item_type, is_hashed=True)
             case inspect.DictType():
-                return self.finds(kind.key_type, is_hashed=True) or self.finds(kind.value_type, is_hashed=is_hashed)
+                found = self.finds(kind.value_type, is_hashed=is_hashed)
+                return self.finds(kind.key_type, is_hashed=True) or found
             case _:
-                return any(self.finds(each, is_hashed=is_hashed) for each in self._inner(kind, is_hashed=is_hashed))
+                found = False
+                for each in self._inner(kind, is_hashed=is_hashed):  # all of them, for `has_decimals`
+                    found = self.finds(each, is_hashed=is_hashed) or found
+                return found
 
     def _inner(self, kind: inspect.Type, *, is_hashed: bool) -> list[inspect.Type]:
         """Return the types of the members of a value of *kind*; none if they have been looked at."""
@@ -80,12 +97,7 @@ class _Search:
                 return []
 
 
-def check_hashes(value: object) -> None:
-    """Refuse JSON with more than 1,000 numbers that have the same hash; texts that are numbers count, and keys.
-
-    Raises:
-        ValidationError: It has more.
-    """
+def _check_hashes(value: object, *, has_decimals: bool) -> None:
     hashes: Counter[int] = Counter()
     rest = [value]
     while rest:
@@ -102,17 +114,25 @@ def check_hashes(value: object) -> None:
         elif isinstance(each, int):
             if not -_64_BITS <= each < _64_BITS:
                 hashes[hash(each)] += 1
-        elif isinstance(each, float) and abs(each) > _EXACT_FLOATS:  # perhaps a decimal number whose digits are lost
-            hashes[0] += 1
+        elif has_decimals and isinstance(each, float) and abs(each) > _EXACT_FLOATS:
+            hashes[0] += 1  # the digits that decide are lost
     if hashes and max(hashes.values()) > _MAX_EQUAL_HASHES:
         raise ValidationError(f"Expected at most {_MAX_EQUAL_HASHES} numbers with the same hash")
 
 
 def _hashes(text: str) -> Iterator[int]:
-    """Yield the hashes of the UUID and of the number that *text* is; neither, if it is something else."""
-    digits = text.replace("-", "")
+    """Yield the hashes of the number and of the UUID that *text* is; neither, if it is something else."""
+    is_integer = text.isdecimal()
+    if is_integer:
+        yield hash(int(text))
+    digits = text.replace("-", "") if "-" in text else text
     if len(digits) == _UUID_DIGITS:
-        with suppress(ValueError):
+        try:
             yield hash(int(digits, 16))
-    with suppress(InvalidOperation, TypeError):  # TypeError: a signaling NaN has no hash
-        yield hash(Decimal(text))
+        except ValueError:
+            return
+    elif not is_integer and text[0] in _FIRST_OF_NUMBERS:
+        try:
+            yield hash(Decimal(text))
+        except InvalidOperation:
+            return

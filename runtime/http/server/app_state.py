@@ -33,7 +33,8 @@ __all__ = ["AppState"]
 
 
 _HEADER_COPIES: Final = 2
-_USUAL_HEADERS_BYTES: Final = 2048
+_HEADER_BYTES: Final = 100
+_USUAL_HEADERS_BYTES: Final = 4096
 
 _SHUTTING_DOWN: Final = "the server is shutting down"
 
@@ -189,5 +190,5 @@ class AppState:
 def _headers_bytes(headers: Mapping[str, str]) -> int:
     """Return what *headers* take in memory beyond those of a usual request, which `OPEN_REQUEST_BYTES` includes."""
     size = sum(map(len, headers)) + sum(map(len, headers.values()))
-    # They are kept twice: by the ASGI server as bytes, and here as text.
-    return max(0, _HEADER_COPIES * size - _USUAL_HEADERS_BYTES)
+    # They are kept twice: by the ASGI server as bytes, and here as text. Without a text, each takes some 100 bytes.
+    return max(0, _HEADER_COPIES * (size + _HEADER_BYTES * len(headers)) - _USUAL_HEADERS_BYTES)

@@ -240,9 +240,7 @@ class HttpSession(CountedConnection):
 
     async def drain(self, about: Exchange | None, /) -> None:
         """Wait until the stream of *about* is no longer full, and for a turn that has time to encode more."""
-        turns = self._engine.turns
-        if turns.is_used_up:
-            await turns.wait_to_work(self.client.owner, self.session.principal)
+        await self.wait_turn()
         stream = self._target(about)
         if stream.is_full:
             await stream.drain()

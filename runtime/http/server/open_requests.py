@@ -145,10 +145,14 @@ class CountedConnection(Connection):
 
     async def drain(self, about: Exchange | None, /) -> None:
         """Wait until the client has read most of what was written, and for a turn that has time to encode more."""
+        await self.wait_turn()
+        await super().drain(about)
+
+    async def wait_turn(self) -> None:
+        """Wait for a turn of the event loop that has time to encode more."""
         turns = self._engine.turns
         if turns.is_used_up:
             await turns.wait_to_work(self.client.owner, self.session.principal)
-        await super().drain(about)
 
     def _release(self, exchange: Exchange) -> None:
         ticket = self._tickets.pop(exchange, None)

@@ -32,7 +32,7 @@ from mcpgen.runtime.errors import (
     quoted,
     sole_exception,
 )
-from mcpgen.runtime.protocol.hash_collisions import check_hashes, hashes_numbers
+from mcpgen.runtime.protocol.hash_collisions import hash_check
 from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.protocol.param_headers import InvalidParamHeader, Rule, param_headers_of
 from mcpgen.runtime.protocol.value_types import any_object
@@ -269,9 +269,8 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
     )
     call, context = injector.bind(function, signature)
     read = msgspec.json.Decoder(arguments, dec_hook=any_object).decode
-    checks: list[Callable[[object], None]] = [check_hashes] if hashes_numbers(arguments) else []
-    if refuses_nested:
-        checks.append(partial(check_keys, schema=schema))
+    found = (hash_check(arguments), partial(check_keys, schema=schema) if refuses_nested else None)
+    checks = [each for each in found if each is not None]
     check = partial(_check_all, checks) if checks else None
     if check is not None:
         read = partial(_read_checked, read, check)

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from mcpgen import Server, UnexpectedResult, connect
-from mcpgen.runtime.protocol.hash_collisions import check_hashes, hashes_numbers
+from mcpgen.runtime.protocol.hash_collisions import hash_check
 
 COLLIDING = [(2**61 - 1) * each for each in range(8, 2008)]  # one hash, 65 bits and more
 
@@ -56,12 +56,12 @@ class Plain(TypedDict):
     ids=repr,
 )
 def test_types_that_hash_numbers_are_found(kind: Any) -> None:
-    assert hashes_numbers(kind)
+    assert hash_check(kind) is not None
 
 
 @pytest.mark.parametrize("kind", [int, list[int], dict[str, int], set[str], Plain, Pair, Any], ids=str)
 def test_other_types_are_not(kind: Any) -> None:
-    assert not hashes_numbers(kind)
+    assert hash_check(kind) is None
 
 
 DIGITS = [f"{each:032}" for each in COLLIDING]
@@ -69,6 +69,8 @@ UUIDS = [str(UUID(int=(2**61 - 1) * (2**60 + each))) for each in range(2000)]
 
 
 def test_a_thousand_numbers_with_one_hash_are_read_and_no_more() -> None:
+    check_hashes = hash_check(set[Decimal])
+    assert check_hashes is not None
     check_hashes({"a": COLLIDING[:500], "b": {str(each): "" for each in COLLIDING[:500]}})
     check_hashes([each**3 for each in range(10**9, 10**9 + 5000)])
     check_hashes([str(UUID(int=each**4)) for each in range(10**9, 10**9 + 5000)])
@@ -77,6 +79,16 @@ def test_a_thousand_numbers_with_one_hash_are_read_and_no_more() -> None:
     for each in (COLLIDING[:1001], DIGITS, dict.fromkeys(DIGITS, 0), UUIDS, [f"{text}.00" for text in DIGITS]):
         with pytest.raises(msgspec.ValidationError, match="at most 1000 numbers with the same hash"):
             check_hashes([[each]])
+
+
+def test_fractions_count_only_where_all_their_digits_are_kept() -> None:
+    large = [each * 1e9 + 0.5 for each in range(10**9, 10**9 + 2000)]
+    whole, exact = hash_check(set[int]), hash_check(dict[str, set[Decimal]])
+    assert whole is not None
+    assert exact is not None
+    whole(large)
+    with pytest.raises(msgspec.ValidationError, match="the same hash"):
+        exact(large)
 
 
 def test_a_tool_refuses_more() -> None:
