@@ -231,6 +231,7 @@ class ClientLimits(_Bounds, frozen=True, kw_only=True):
         max_pages: The largest number of pages of one list. A server could send pages without end.
         max_items: The largest number of items of one list. The rest is left out, and the log says so.
         max_list_bytes: The total size of the pages of one list.
+        max_cached_bytes: The total size of the results that the client keeps, if it keeps any.
         max_changes: The largest number of unread changes of one subscription. Equal ones count once.
         max_notices: The largest number of notifications, such as log entries, that wait for their handlers. Changes
             do not count.
@@ -261,6 +262,7 @@ class ClientLimits(_Bounds, frozen=True, kw_only=True):
     max_pages: int = 1000
     max_items: int = 100_000
     max_list_bytes: int = 64 * 1024 * 1024
+    max_cached_bytes: int = 16 * 1024 * 1024
     max_changes: int = 1000
     max_notices: int = 10_000
     max_notices_bytes: int = 16 * 1024 * 1024

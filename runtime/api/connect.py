@@ -24,6 +24,7 @@ from mcpgen.runtime.client.era_store import EraStore, cache_folder
 from mcpgen.runtime.client.extensions import client_extensions
 from mcpgen.runtime.client.handler_functions import HandlerFunctions, handlers_from_functions
 from mcpgen.runtime.client.output_validation import OutputValidator, Policy
+from mcpgen.runtime.client.result_cache import ResultCache
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.client.transport import Http
 from mcpgen.runtime.limits import ClientLimits
@@ -170,12 +171,20 @@ def connect(
     eras = _eras(given["cache"], transport)
     policy: Policy = given["structured"]
     is_strict, undeclared = _reading_options(given)
+    keeps_results = given["cache_results"]
+    if not isinstance(keeps_results, bool):
+        raise UsageError(f"`cache_results` must be True or False, not {keeps_results!r}")
+    pings = given.get("ping_seconds")
+    if pings is not None and (isinstance(pings, bool) or not isinstance(pings, int | float) or not pings > 0):
+        raise UsageError(f"`ping_seconds` must be a number greater than 0, or None, not {pings!r}")
     OutputValidator(policy)  # reports a wrong policy now, and not when the client connects
     kind: type[BaseClient] = Client if label == NEWEST else BaseClient
 
     def make_engine(task: ConnectionTask, connection: ClientConnection) -> ClientEngine:
         engine = ClientEngine(task, connection, label, OutputValidator(policy), undeclared)
         engine.client = kind(engine)
+        if keeps_results:
+            connection.session.cache = ResultCache(limits.max_cached_bytes)
         return engine
 
     async def start() -> BaseClient:
@@ -188,6 +197,7 @@ def connect(
             reading=ReadingPolicy("the server", is_strict=is_strict),
             make_engine=make_engine,
             make_context=ClientContext,
+            ping_seconds=pings,
         )
         connection = await task.start()
         try:

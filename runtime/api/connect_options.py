@@ -69,6 +69,18 @@ class Options(HandlerFunctions, total=False):
     ``True`` stores this in the user's cache folder. A path stores it in the folder at that path. By default, the client
     stores nothing on disk, and only this process remembers it.
     """
+    cache_results: bool
+    """Whether to keep results for as long as the server allows (``ttlMs``); False by default.
+
+    The results are those of lists and of `read_resource`, up to ``ClientLimits.max_cached_bytes``. A notification that
+    something has changed removes them. Each client has a cache of its own, so users never share one.
+    """
+    ping_seconds: float | None
+    """How often the client sends `ping` to a server of a handshake revision; by default never.
+
+    If the server does not answer one within ``ClientLimits.call_seconds``, the connection is closed. 2026-07-28 has no
+    `ping`: each of its requests stands alone.
+    """
     strict: bool
     """Whether to refuse what the revision does not allow, also where other SDKs read it; False by default."""
     undeclared: Undeclared | None
@@ -85,6 +97,7 @@ DEFAULTS: Final[Options] = {
     "structured": "off",
     "strict": False,
     "cache": False,
+    "cache_results": False,
     "extensions": (),
     "tasks": False,
 }

@@ -6,13 +6,16 @@ Spec:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import logging
+import random
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
 import msgspec
 
 from mcpgen.runtime.client.pending_request import fresh_error
-from mcpgen.runtime.errors import RequestRefused, RequestTimedOut, UnsupportedByPeer, UsageError
+from mcpgen.runtime.client.subscriptions import Change
+from mcpgen.runtime.errors import RequestLost, RequestRefused, RequestTimedOut, UnsupportedByPeer, UsageError
 from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.messages import ErrorResponse
 from mcpgen.runtime.protocol.newest import NEWEST
@@ -20,13 +23,13 @@ from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter, supported_
 from mcpgen.runtime.transports.auto_reset_event import auto_reset_event
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
     from types import TracebackType
     from typing import Self
 
     from mcpgen.runtime.client.client_session import ClientSession
     from mcpgen.runtime.client.pending_request import PendingRequest
-    from mcpgen.runtime.client.subscriptions import Change, ChangeStream
+    from mcpgen.runtime.client.subscriptions import ChangeStream
 
 __all__ = ["Changes", "LISTEN", "SUBSCRIBE", "UNSUBSCRIBE"]
 
@@ -35,10 +38,21 @@ SUBSCRIBE: Final = "resources/subscribe"
 UNSUBSCRIBE: Final = "resources/unsubscribe"
 
 
+T = TypeVar("T")
+
+_LOG = logging.getLogger("mcpgen.client")
+
+# A stream that breaks again and again is opened less and less often: at last about every 30 seconds.
+_FIRST_DELAY_SECONDS: Final = 0.5
+_MAX_DOUBLINGS: Final = 6
+_MAX_ATTEMPTS: Final = 5
+
+
 class Changes:
     """The changes that a server reports, within an ``async with`` block. One task iterates over them.
 
-    The iteration ends when the server ends the stream. It raises `TransportClosed` when the connection is lost.
+    The iteration ends when the server ends the stream. It raises `TransportClosed` when the connection is lost. If only
+    the stream of a stateless server breaks, the iteration opens it again, and reports what may have changed meanwhile.
 
     Args:
         session: The session with the server.
@@ -62,6 +76,7 @@ class Changes:
         self._request: PendingRequest | None = None
         self._subscribed: list[str] = []
         self._is_awaited = False
+        self._breaks = 0  # how often the stream was opened again since the last change
 
     def __repr__(self) -> str:
         state = "not opened" if self._opened is None else "closed" if self.is_closed else "open"
@@ -141,9 +156,13 @@ class Changes:
         while True:
             change = stream.take()
             if change is not None:
+                self._breaks = 0
                 return change
             if stream.failure is not None:
-                raise fresh_error(stream.failure)
+                if not _is_broken(stream.failure):
+                    raise fresh_error(stream.failure)
+                stream = await self._alone(self._open_again(stream.failure))
+                continue
             if self._request is not None and self._request.is_done:
                 response = self._request.response()
                 if isinstance(response, ErrorResponse):
@@ -154,15 +173,24 @@ class Changes:
                 raise StopAsyncIteration
             if stream.is_closed:
                 raise StopAsyncIteration
-            if self._is_awaited:
-                raise UsageError(
-                    "another asyncio or trio task is waiting for a change; give each task a listen(…) of its own"
-                )
-            self._is_awaited = True
-            try:
-                await stream.event.wait()
-            finally:
-                self._is_awaited = False
+            await self._alone(stream.event.wait())
+
+    async def _alone(self, waiting: Coroutine[Any, Any, T]) -> T:
+        """Return what *waiting* returns; only one task may wait.
+
+        Raises:
+            UsageError: Another task is waiting.
+        """
+        if self._is_awaited:
+            waiting.close()
+            raise UsageError(
+                "another asyncio or trio task is waiting for a change; give each task a listen(…) of its own"
+            )
+        self._is_awaited = True
+        try:
+            return await waiting
+        finally:
+            self._is_awaited = False
 
     @property
     def _stream(self) -> ChangeStream:
@@ -190,6 +218,36 @@ class Changes:
             raise fresh_error(stream.failure)
         if self._request.is_done and isinstance(response := self._request.response(), ErrorResponse):
             raise RequestRefused(LISTEN, ask.error(response))
+
+    async def _open_again(self, failure: Exception) -> ChangeStream:
+        """Open the stream of a stateless server again after *failure*, and queue what it may not have reported.
+
+        Raises:
+            RequestLost: It cannot be opened.
+
+        Spec:
+            2026-07-28, basic/patterns, "Subscribe and Notify": if the channel is lost, the client issues the request
+            again; basic/patterns/subscriptions, "Graceful Closure".
+        """
+        session, wanted = self._session, self._stream.wanted
+        for attempt in range(_MAX_ATTEMPTS):
+            delay = _FIRST_DELAY_SECONDS * 2 ** min(self._breaks, _MAX_DOUBLINGS) if self._breaks else 0
+            self._breaks += 1
+            _LOG.info("the stream of changes is opened again: %s", failure)
+            await anyio.sleep(delay * random.uniform(0.5, 1))  # noqa: S311 (clients of one server must not return at once)
+            stream = session.subscriptions.new_stream(wanted, auto_reset_event())
+            try:
+                await self._open_stream(stream, session.revision or NEWEST)
+            except RequestLost as lost:
+                if attempt == _MAX_ATTEMPTS - 1 or lost.is_general:
+                    raise
+                failure = lost
+            else:
+                self._opened = stream
+                for each in _all_changes(self.acknowledged):
+                    stream.put(each)
+                break
+        return self._stream
 
     async def _share_session(self, stream: ChangeStream) -> None:
         """Listen to the session of a handshake server, and subscribe to the resources."""
@@ -229,3 +287,20 @@ class Changes:
                 # The response is not awaited: this task may be cancelled, and the server may be slow.
                 session.forget(session.send(UNSUBSCRIBE, msgspec.json.encode({"uri": uri})))
         self._subscribed.clear()
+
+
+def _is_broken(failure: Exception) -> bool:
+    """Whether only a stream has ended, and the connection may still be used."""
+    return isinstance(failure, RequestLost) and not failure.is_general
+
+
+def _all_changes(accepted: SubscriptionFilter) -> Iterator[Change]:
+    """Return the changes that a stream with the filter *accepted* can report."""
+    if accepted.tools_list_changed:
+        yield Change("tools")
+    if accepted.prompts_list_changed:
+        yield Change("prompts")
+    if accepted.resources_list_changed:
+        yield Change("resources")
+    for each in accepted.resource_subscriptions:
+        yield Change("resource", each)

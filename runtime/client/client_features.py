@@ -15,9 +15,11 @@ from msgspec import Struct
 from mcpgen.generated import registry
 from mcpgen.runtime.adapt.json_pointer import is_object
 from mcpgen.runtime.adapt.payloads import bindings
+from mcpgen.runtime.client.answer_checks import checked_handler
 from mcpgen.runtime.errors import AdaptationError, UnknownMethod, UsageError
 from mcpgen.runtime.protocol.capabilities import CLIENT_CAPABILITIES, client_peer, has_capability
 from mcpgen.runtime.protocol.codec import IncomingNotificationCodec, IncomingRequestCodec, codec
+from mcpgen.runtime.protocol.extensions import check_identifier
 from mcpgen.runtime.protocol.native_revision import check_handlers, handler_names, native_revision_of, overrides
 from mcpgen.runtime.protocol.newest import NEWEST, MetaKey
 
@@ -166,6 +168,9 @@ class ClientFeatures:
             types.decode(msgspec.json.encode(declared), types.ClientCapabilities)
         except (msgspec.MsgspecError, TypeError) as error:
             raise UsageError(f"`capabilities` is not valid in {self.native_revision}: {error}") from error
+        extensions: object = declared.get("extensions")
+        for each in extensions if is_object(extensions) else ():
+            check_identifier(each)
         for method, name in self._requests.items():
             capability = CLIENT_CAPABILITIES.get(method)
             if capability is not None and has_capability(declared, capability) and not self._overrides(name):
@@ -174,7 +179,9 @@ class ClientFeatures:
 
     def _make(self, kind: Callable[[C, Handler], H], find: Callable[[str], C], method: str, name: str) -> H | None:
         try:
-            return kind(find(method), getattr(self._handlers, name)) if self._overrides(name) else None
+            if not self._overrides(name):
+                return None
+            return kind(find(method), checked_handler(method, getattr(self._handlers, name)))
         except (AdaptationError, UnknownMethod):  # servers of this revision have no such method
             return None
 

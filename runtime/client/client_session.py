@@ -17,14 +17,16 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.client.pending_request import PendingRequest
 from mcpgen.runtime.client.subscriptions import Subscriptions
+from mcpgen.runtime.client.url_elicitations import UrlElicitations
 from mcpgen.runtime.protocol import envelope
-from mcpgen.runtime.protocol.messages import Notification, RequestId
+from mcpgen.runtime.protocol.messages import ErrorResponse, Notification, RequestId, Response
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcpgen.runtime.client.client_features import ClientFeatures, NotificationHandler
     from mcpgen.runtime.client.pending_request import RawResponse
+    from mcpgen.runtime.client.result_cache import ResultCache
     from mcpgen.runtime.client.subscriptions import ChangeStream
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.protocol.capabilities import Peer, ServerPeer
@@ -74,6 +76,17 @@ class _CancelledParams(Struct, rename="camel"):
     reason: str | UnsetType = UNSET
 
 
+class _Task(Struct, rename="camel"):
+    task_id: str
+
+
+class _TaskCreated(Struct):
+    task: _Task
+
+
+_decode_created: Final = msgspec.json.Decoder(_TaskCreated).decode
+
+
 class ClientSession:
     """One connection of a client.
 
@@ -86,6 +99,8 @@ class ClientSession:
         client: This client, as that server sees it.
         pending: The open requests of the client, by id.
         subscriptions: The changes that the client listens for.
+        cache: Keeps results while they are fresh; None if the client keeps none.
+        url_elicitations: The ids of the URL elicitations that the server may report as completed.
         log_level: The least severe log entries that the client wants from a stateless server.
         failure: Why nothing can be sent any more; None while the connection is open.
         on_tools_changed: Called when the server reports that its list of tools has changed.
@@ -103,11 +118,14 @@ class ClientSession:
         self.client: Peer | None = None
         self.pending: dict[RequestId, PendingRequest] = {}
         self.subscriptions: Subscriptions = Subscriptions(limits.max_changes)
+        self.cache: ResultCache | None = None
+        self.url_elicitations: UrlElicitations = UrlElicitations()
         self.log_level: str | None = None
         self.failure: Exception | None = None
         self.on_tools_changed: Callable[[], None] | None = None
         self.early_notifications: list[Notification] = []
         self._by_token: dict[RequestId, PendingRequest] = {}
+        self._cancelled_tasks: dict[RequestId, None] = {}  # requests that are to become tasks, without a response yet
         self._last_id = 0
         self._warnings = 0
         self._overrun_bytes = 0  # of responses that were written while the output was full
@@ -140,6 +158,7 @@ class ClientSession:
         *,
         token: RequestId | None = None,
         stream: ChangeStream | None = None,
+        is_task: bool = False,
     ) -> PendingRequest:
         """Send a request.
 
@@ -148,10 +167,11 @@ class ClientSession:
             params: The params, in the server's revision.
             token: The progress token in the params.
             stream: The stream that `subscriptions/listen` opens. The response sets the stream's event.
+            is_task: Whether the request is to become a task (2025-11-25).
         """
         self._last_id += 1
         request = PendingRequest(
-            self._last_id, method, self.output.new_event() if stream is None else stream.event, token
+            self._last_id, method, self.output.new_event() if stream is None else stream.event, token, is_task=is_task
         )
         if self.failure is not None:
             request.fail(self.failure)
@@ -202,10 +222,30 @@ class ClientSession:
         Spec:
             2025-11-25, basic/utilities/cancellation: the `initialize` request MUST NOT be cancelled; 2026-07-28,
             basic/patterns/cancellation. The probe is not cancelled either: a server of a handshake revision need not be
-            able to read a notification before `initialize`.
+            able to read a notification before `initialize`. 2025-11-25, basic/utilities/cancellation: a request that is
+            to become a task is cancelled with `tasks/cancel` only, for which its response must come first.
         """
-        if self.forget(request) and self.server is not None:
+        if not self.forget(request) or self.server is None:
+            return
+        if request.is_task:
+            self._cancelled_tasks[request.id] = None
+            if len(self._cancelled_tasks) > self.limits.max_in_flight:
+                del self._cancelled_tasks[next(iter(self._cancelled_tasks))]
+        else:
             self.notify("notifications/cancelled", msgspec.json.encode(_CancelledParams(request.id, reason)))
+
+    def cancel_late_task(self, response: Response | ErrorResponse) -> bool:
+        """Cancel the task that a cancelled request has become. Return whether *response* was for such a request."""
+        if response.id is None or response.id not in self._cancelled_tasks:
+            return False
+        del self._cancelled_tasks[response.id]
+        if isinstance(response, Response):
+            try:
+                task_id = _decode_created(response.result).task.task_id
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                return True  # the server has not made a task of it
+            self.forget(self.send("tasks/cancel", msgspec.json.encode({"taskId": task_id})))
+        return True
 
     def request_lost(self, request_id: RequestId, failure: Exception) -> None:
         """Fail one request with *failure*. The connection continues."""

@@ -16,11 +16,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
+from msgspec import UNSET
 
 from mcpgen.generated import registry
 from mcpgen.runtime.client.connection import ClientConnection, current_connection
 from mcpgen.runtime.client.era_negotiation import RestartServer, negotiate
-from mcpgen.runtime.errors import RequestTimedOut, TransportClosed, UsageError
+from mcpgen.runtime.errors import McpgenError, RequestTimedOut, TransportClosed, UsageError, seconds_text
 from mcpgen.runtime.transports.auto_reset_event import OTHER_LOOP, same_loop_check
 from mcpgen.runtime.transports.errors import ServerExited
 from mcpgen.runtime.transports.spawner import open_group, open_spawner, start_alone
@@ -64,6 +65,7 @@ class ConnectionTask:
         reading: How the messages of the server are read.
         make_engine: Makes the engine of a connection whose revision is agreed, with its client.
         make_context: Makes the context of a handler.
+        ping_seconds: How often a server of a handshake revision gets a `ping`; None for never.
 
     Attributes:
         connection: The connection, once a revision is agreed.
@@ -81,6 +83,7 @@ class ConnectionTask:
         reading: ReadingPolicy,
         make_engine: Callable[[ConnectionTask, ClientConnection], ClientEngine],
         make_context: Callable[[ConnectionTask, ClientConnection, ServerPeer, str], Any],
+        ping_seconds: float | None = None,
     ) -> None:
         self.connection: ClientConnection | None = None
         self.description: str = transport.description
@@ -92,6 +95,7 @@ class ConnectionTask:
         self._reading = reading
         self._make_engine = make_engine
         self._make_context = partial(make_context, self)
+        self._ping_seconds = ping_seconds
         self._engine: ClientEngine | None = None
         self._failure: Exception | None = None
         self._is_probing = False
@@ -202,6 +206,8 @@ class ConnectionTask:
             if plan == "probe" and server.era == "handshake":
                 self._probe_stderr = channel.stderr
             group.start_soon(connection.deadlines.run)
+            if self._ping_seconds is not None and server.era == "handshake":
+                group.start_soon(_send_pings, connection, self._ping_seconds)
             self.connection = connection
             self._ready.set()
             with anyio.CancelScope() as scope:
@@ -220,6 +226,29 @@ class ConnectionTask:
             connection.end(TransportClosed(f"the transport failed: {failure!r}"))
         finally:
             input_ended.set()
+
+
+async def _send_pings(connection: ClientConnection, seconds: float) -> None:
+    """Send a `ping` every so many *seconds*, and end the connection when one is not answered.
+
+    Spec:
+        2024-11-05 to 2025-11-25, basic/utilities/ping, "Implementation Considerations" and "Error Handling".
+    """
+    session, limit = connection.session, connection.session.limits.call_seconds
+    while session.failure is None:
+        await anyio.sleep(seconds)
+        request = session.send("ping", UNSET)
+        connection.deadlines.start(request, limit, limit)
+        while not request.is_done:
+            await request.event.wait()
+        try:
+            request.response()  # an error, too, is a sign of life
+        except RequestTimedOut:
+            failure = TransportClosed(f"the server has not answered a ping within {seconds_text(limit)}")
+            _CLIENT_LOG.warning("%s; the connection is closed", failure)
+            connection.end(failure)
+        except McpgenError as failure:
+            _CLIENT_LOG.warning("a ping failed: %s", failure)
 
 
 async def _cancel_on(event: anyio.Event, scope: StartedFunction) -> None:

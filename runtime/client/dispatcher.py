@@ -95,6 +95,8 @@ class MessageDispatcher:
         request = self._only_request() if message.id is None else self._session.pending.get(message.id)
         if request is None and isinstance(message.id, str):
             request = self._meant_request(message.id)
+        if request is None and self._session.cancel_late_task(message):
+            return
         if request is None:
             # 2026-07-28, basic/patterns/cancellation: the response to a cancelled request may still come. Ignore it.
             _LOG.debug("a response is ignored: the client does not wait for the request %r", message.id)

@@ -14,7 +14,13 @@ from msgspec import UNSET, Raw, UnsetType
 from mcpgen.generated import registry
 from mcpgen.runtime.client.changes import SUBSCRIBE, Changes
 from mcpgen.runtime.client.declared_methods import DeclaredMethods, Undeclared, unsupported
-from mcpgen.runtime.client.extensions import filters_json, find_extension
+from mcpgen.runtime.client.extensions import (
+    filters_json,
+    find_extension,
+    has_untyped_extension,
+    is_foreign_result,
+    without_keys_of_meta,
+)
 from mcpgen.runtime.client.fast_path import TOOLS_CALL, FastCall
 from mcpgen.runtime.client.outgoing_requests import CallOptions, OutgoingRequest, RequestSender, check_call_options
 from mcpgen.runtime.client.pending_request import error_as_received, fresh_error
@@ -102,6 +108,7 @@ class ClientEngine:
         self._extended: frozenset[str] = frozenset(
             method for each in self.session.features.extensions if each.is_agreed(server) for method in each.changed
         )
+        self._has_foreign_results = has_untyped_extension(self.session.features, server)
         self.tool_tasks: ToolTasks | None = self._tool_tasks()
         self.session.on_tools_changed = self._forget_tools
         self.call: Callable[..., Awaitable[Any]] = self._call
@@ -154,10 +161,11 @@ class ClientEngine:
                     decode_error=ask.error,
                     timeout_seconds=timeout_seconds,
                     decode_fast=self._fast_call.result,
-                    is_extended=method in self._extended,
+                    is_extended=method in self._extended or self._has_foreign_results,
                 )
                 found = await self._sender.send(request)
                 return await self._read(ask, value, found, keeps_tasks) if type(found) is Raw else found
+        cache_key = None if self.session.cache is None else self.session.cache.key(method, value, meta)
         if "task" in value:
             self._declared.require_task(method)
         token = None if on_progress is None else self.session.next_token()
@@ -178,7 +186,9 @@ class ClientEngine:
             token=token,
             on_progress=on_progress,
             timeout_seconds=timeout_seconds,
-            is_extended=method in self._extended,
+            is_extended=method in self._extended or self._has_foreign_results,
+            is_task="task" in value,
+            cache_key=cache_key,
         )
         raw = await self._sender.send(request)
         if sizes is not None:
@@ -191,6 +201,8 @@ class ClientEngine:
         if extension is not None:
             return await self.call_extension(extension, method.name, params)
         value: dict[str, Any] = {} if params is UNSET else msgspec.to_builtins(params)
+        if method.name == TOOLS_CALL and self.tool_tasks is not None and not self.session.is_stateless:
+            return await self.tool_tasks.call_raw(value)
         translated = await self.translated.serve(method.name, value)
         if translated is None:
             return await self.call(method.name, value)
@@ -234,9 +246,10 @@ class ClientEngine:
             meta[MetaKey.LOG_LEVEL] = self.session.log_level
         if token is not None:
             meta["progressToken"] = token
+        encoded = ask.params(params, meta)
         request = OutgoingRequest(
             method=method,
-            params=self._without_native_meta(ask.params(params, meta)),
+            params=encoded if self.session.is_stateless else without_keys_of_meta(encoded, self.native_meta),
             decode_error=ask.error,
             token=token,
             on_progress=on_progress,
@@ -244,17 +257,6 @@ class ClientEngine:
             is_extended=True,
         )
         return ask.result(await self._sender.send(request))
-
-    def _without_native_meta(self, params: bytes | UnsetType) -> bytes | UnsetType:
-        """Return *params* for the agreed revision: in a handshake revision, no request states its revision.
-
-        A server treats a request that states a stateless revision as one of that revision.
-        """
-        if self.session.is_stateless or isinstance(params, UnsetType):
-            return params
-        value = msgspec.json.decode(params)
-        meta = {key: each for key, each in value.pop("_meta", {}).items() if key not in self.native_meta}
-        return msgspec.json.encode({**value, "_meta": meta} if meta else value)
 
     async def _read(self, ask: OutgoingRequestCodec, value: dict[str, Any], raw: Raw, keeps: bool) -> Any:  # noqa: FBT001 (of one caller)
         """Return the result in the native revision; one of an extension is finished by the handlers of the extension.
@@ -270,7 +272,11 @@ class ClientEngine:
                     return found
                 if found is not None:
                     return await each.finish(method, found, self.connection.context(method))
+        if self._has_foreign_results and is_foreign_result(raw):
+            return msgspec.json.decode(raw)
         result = self._reader.read(ask, raw)
+        if method == "tools/list":
+            self._learn_tasks(value, raw)
         if self._validator.is_on and method in ("tools/call", "tools/list"):
             self._validate(method, value, raw, result)
         return result
@@ -284,7 +290,14 @@ class ClientEngine:
         """Return the result of a request, undecoded; *options* are others of `OutgoingRequest`."""
         encoded = self.json_params(params)
         request = OutgoingRequest(method=method, params=encoded, decode_error=error_as_received, **options)
-        return await self._sender.send_once(request, encoded)
+        result = await self._sender.send_once(request, encoded)
+        if method == "tools/list":
+            self._learn_tasks(params, result)
+        return result
+
+    def _learn_tasks(self, params: Mapping[str, Any], page: Raw) -> None:
+        if self.tool_tasks is not None:
+            self.tool_tasks.learn(page, is_first_page="cursor" not in params)
 
     def json_params(self, params: Mapping[str, Any]) -> bytes | UnsetType:
         """Return *params* in the server's revision as JSON, with the `_meta` of each request."""

@@ -21,13 +21,22 @@ from mcpgen.runtime.protocol.extension_codec import (
 from mcpgen.runtime.protocol.extensions import Extension, require_extension
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 
     from msgspec import Raw
 
+    from mcpgen.runtime.client.client_features import ClientFeatures
     from mcpgen.runtime.protocol.capabilities import ServerPeer
 
-__all__ = ["ClientExtension", "client_extensions", "filters_json", "find_extension"]
+__all__ = [
+    "ClientExtension",
+    "client_extensions",
+    "filters_json",
+    "find_extension",
+    "has_untyped_extension",
+    "is_foreign_result",
+    "without_keys_of_meta",
+]
 
 _TYPES_OF_BASE: Final = (UNSET, "complete", "input_required")
 
@@ -159,6 +168,39 @@ def client_extensions(given: Iterable[Any]) -> list[ClientExtension]:
 def find_extension(extensions: Sequence[ClientExtension], method: Any) -> ClientExtension | None:
     """Return the extension whose package has the constant *method*; None for a method of a revision."""
     return next((each for each in extensions if each.has(method)), None)
+
+
+def has_untyped_extension(features: ClientFeatures, server: ServerPeer) -> bool:
+    """Return whether client and server share an extension of which the client knows only the identifier.
+
+    Spec:
+        2026-07-28, basic/index, "ResultType": such an extension may define types of results.
+    """
+    if server.era == "handshake":
+        return False
+    declared: Any = features.capabilities(server.revision).get("extensions", {})
+    typed = {each.id for each in features.extensions if each.extension.base is not None}
+    return bool(declared.keys() & server.extensions.keys() - typed)
+
+
+def is_foreign_result(raw: Raw) -> bool:
+    """Return whether *raw* is a result of a type that the revision does not define."""
+    try:
+        return _decode_result_type(raw).result_type not in _TYPES_OF_BASE
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False  # decoding it as the result explains the error
+
+
+def without_keys_of_meta(params: bytes | UnsetType, keys: Collection[str]) -> bytes | UnsetType:
+    """Return *params* without *keys* of its `_meta`.
+
+    In a handshake revision, no request states its revision: a server would treat it as one of that revision.
+    """
+    if isinstance(params, UnsetType):
+        return params
+    value = msgspec.json.decode(params)
+    meta = {key: each for key, each in value.pop("_meta", {}).items() if key not in keys}
+    return msgspec.json.encode({**value, "_meta": meta} if meta else value)
 
 
 def filters_json(extensions: Sequence[ClientExtension], filters: Sequence[Any], server: ServerPeer) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias, TypedDict
 import msgspec
 from msgspec import UnsetType
 
+from mcpgen.runtime.client.answer_checks import check_root_uri
 from mcpgen.runtime.errors import RequestError, UsageError
 from mcpgen.runtime.protocol.newest import ClientHandlers, ErrorCode, models
 
@@ -174,10 +175,12 @@ def _roots_handler(roots: Roots) -> HandlerFunction:
 
 
 def _check_roots(found: Sequence[object], given: object) -> None:
-    if not all(isinstance(each, models.Root) for each in found):
-        raise UsageError(
-            f"`roots` must be a list of Root, such as [Root(uri='file:///home')], or a function, not {given!r}"
-        )
+    for each in found:
+        if not isinstance(each, models.Root):
+            raise UsageError(
+                f"`roots` must be a list of Root, such as [Root(uri='file:///home')], or a function, not {given!r}"
+            )
+        check_root_uri(each.uri)
 
 
 async def _await(outcome: Any) -> Any:

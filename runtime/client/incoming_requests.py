@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct, UnsetType
 
+from mcpgen.runtime.client.url_elicitations import check_url
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestError, quoted, sole_exception
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import missing_capabilities
 from mcpgen.runtime.protocol.envelope import error_json
 from mcpgen.runtime.protocol.newest import ErrorCode
+from mcpgen.runtime.protocol.sampling_messages import find_imbalance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -260,7 +262,23 @@ def find_handler(session: ClientSession, method: str, raw: Any) -> tuple[Request
         lacks_method = method.partition("/")[0] in missing and not any(missing.values())
         code = ErrorCode.METHOD_NOT_FOUND if lacks_method else ErrorCode.INVALID_PARAMS
         raise RequestError(code, f"this client has not declared {', '.join(_paths(missing))}")
+    _check_params(session, method, value)
     return handler, params
+
+
+def _check_params(session: ClientSession, method: str, value: dict[str, Any]) -> None:
+    """Check valid params beyond their types.
+
+    Raises:
+        RequestError: The specification forbids them.
+    """
+    if method == "sampling/createMessage":
+        imbalance = find_imbalance(value["messages"])
+        if imbalance is not None:
+            raise RequestError(ErrorCode.INVALID_PARAMS, imbalance)
+    elif method == "elicitation/create" and value.get("mode") == "url" and "url" in value:
+        check_url(value["url"])
+        session.url_elicitations.add(value.get("elicitationId"))
 
 
 def _paths(missing: dict[str, Any]) -> list[str]:

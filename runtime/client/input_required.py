@@ -213,7 +213,9 @@ def retry_params(params: bytes, required: InputRequired, responses: Mapping[str,
     return msgspec.json.encode(members)
 
 
-def url_elicitation_required(failure: RequestRefused, visited: Collection[str]) -> InputRequired | None:
+def url_elicitation_required(
+    session: ClientSession, failure: RequestRefused, visited: Collection[str]
+) -> InputRequired | None:
     """Return the URL elicitations that an error of 2025-11-25 lists; None if it is another error.
 
     None, too, if all of them were *visited*: a user who has accepted a URL may not have finished there, and to show the
@@ -232,6 +234,8 @@ def url_elicitation_required(failure: RequestRefused, visited: Collection[str]) 
         return None
     if not elicitations or any(each.get("mode") != "url" for each in elicitations):
         return None
+    for each in elicitations:  # also if the client cannot show URLs: the caller, who gets the error, may
+        session.url_elicitations.add(each.get("elicitationId"))
     wanted = {
         elicitation_id: _InputRequest("elicitation/create", Raw(msgspec.json.encode(each)))
         for each in elicitations

@@ -6,6 +6,7 @@ Spec:
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["handle_notification"]
 
 _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
+_ELICITATION_COMPLETE: Final = "notifications/elicitation/complete"
 
 
 class _Meta(Struct):
@@ -37,7 +39,11 @@ class _Address(Struct, rename="camel"):
 
     meta: _Meta | UnsetType = field(name="_meta", default=UNSET)
     request_id: str | int | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
+    elicitation_id: str | UnsetType = UNSET
 
+
+_LOG: Final = logging.getLogger("mcpgen.session")
 
 _decode_address = msgspec.json.Decoder(_Address).decode
 
@@ -76,7 +82,10 @@ def _handle(session: ClientSession, requests: IncomingRequests, notification: No
         if not _handle_change(session, revision, notification):
             return
     elif method == "notifications/cancelled":
-        _handle_cancelled(session, requests, _address(notification.params).request_id)
+        _handle_cancelled(session, requests, _address(notification.params))
+    elif method == _ELICITATION_COMPLETE:
+        if not _is_open_elicitation(session, notification):
+            return
     elif handler is None or not _is_on_a_stream(session, notification):
         return
     if handler is not None:
@@ -125,6 +134,8 @@ def _handle_change(session: ClientSession, revision: str, notification: Notifica
     if kind == "tools" and session.on_tools_changed is not None:
         session.on_tools_changed()
     change = Change(kind, params.uri if kind == "resource" else None)
+    if session.cache is not None:
+        session.cache.changed(change)
     if not session.subscriptions.dispatch(change, notification.method, stream_id):
         session.warn(
             "the notification %s is ignored: the client has not requested it on this stream",
@@ -132,6 +143,16 @@ def _handle_change(session: ClientSession, revision: str, notification: Notifica
         )
         return False
     return True
+
+
+def _is_open_elicitation(session: ClientSession, notification: Notification) -> bool:
+    """Whether the completed elicitation is known, and was not completed before.
+
+    Spec:
+        2025-11-25, client/elicitation, "Completion Notifications for URL Mode Elicitation".
+    """
+    found = _address(notification.params).elicitation_id
+    return not isinstance(found, UnsetType) and session.url_elicitations.complete(found)
 
 
 def _is_on_a_stream(session: ClientSession, notification: Notification) -> bool:
@@ -144,15 +165,19 @@ def _is_on_a_stream(session: ClientSession, notification: Notification) -> bool:
     return False
 
 
-def _handle_cancelled(session: ClientSession, requests: IncomingRequests, request_id: RequestId | UnsetType) -> None:
+def _handle_cancelled(session: ClientSession, requests: IncomingRequests, address: _Address) -> None:
     """Cancel a request of the server, or end a stream.
 
     Spec:
         2025-11-25, basic/utilities/cancellation; 2026-07-28, basic/patterns/cancellation: a server cancels nothing but
         subscriptions.
     """
+    request_id = address.request_id
     if isinstance(request_id, UnsetType):
         return
+    if request_id in requests.open or request_id in session.subscriptions.streams:
+        reason = "without a reason" if isinstance(address.reason, UnsetType) else quoted(address.reason)
+        _LOG.info("the server cancels its request or the stream %r: %s", request_id, reason)
     requests.cancel(request_id)
     request = session.pending.get(request_id)
     if request is not None and request_id in session.subscriptions.streams:

@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
 
 import anyio
 from msgspec import Raw, Struct, UnsetType
 
 from mcpgen.runtime.client import input_required
-from mcpgen.runtime.errors import InvalidPayload, RequestError, RequestRefused, RequestTimedOut, UsageError
+from mcpgen.runtime.errors import (
+    InvalidPayload,
+    RequestError,
+    RequestLost,
+    RequestRefused,
+    RequestTimedOut,
+    UsageError,
+)
 from mcpgen.runtime.protocol.messages import ErrorResponse
 from mcpgen.runtime.protocol.spans import has_opentelemetry, note_request_id
 from mcpgen.runtime.transports.auto_reset_event import OTHER_LOOP
@@ -28,6 +36,22 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import RequestId
 
 __all__ = ["CallOptions", "OnProgress", "OutgoingRequest", "RequestSender", "check_call_options"]
+
+_LOG = logging.getLogger("mcpgen.client")
+
+# Requests that a server may handle twice without harm.
+_ONLY_READ: Final = frozenset(
+    {
+        "completion/complete",
+        "prompts/get",
+        "prompts/list",
+        "resources/list",
+        "resources/read",
+        "resources/templates/list",
+        "server/discover",
+        "tools/list",
+    }
+)
 
 OnProgress: TypeAlias = Callable[[float, float | None, str | None], Awaitable[object] | object]
 """A plain or async function of progress, total and message. Total and message may be None."""
@@ -83,6 +107,8 @@ class OutgoingRequest(Struct, frozen=True, kw_only=True):
         timeout_seconds: How long it may take; None for the client's limit.
         decode_fast: Decodes a result on the fast path; None for one that has to go the regular path.
         is_extended: Whether an extension adds types of results, which the caller decodes.
+        is_task: Whether the request is to become a task (2025-11-25).
+        cache_key: The key of the result in the cache; None if it is not kept.
     """
 
     method: str
@@ -93,6 +119,8 @@ class OutgoingRequest(Struct, frozen=True, kw_only=True):
     timeout_seconds: float | None = None
     decode_fast: Callable[[Raw], Any] | None = None
     is_extended: bool = False
+    is_task: bool = False
+    cache_key: tuple[str, str | None] | None = None
 
 
 class RequestSender:
@@ -107,7 +135,31 @@ class RequestSender:
         self._has_spans = has_opentelemetry()
 
     async def send(self, request: OutgoingRequest) -> Any:
-        """Return the final result, undecoded unless the fast path has decoded it. Input for the server is collected.
+        """Return the final result, undecoded unless the fast path has decoded it. A fresh one comes from the cache.
+
+        Raises:
+            McpgenError: See `_send`.
+        """
+        cache, key = self._session.cache, request.cache_key
+        if cache is None or key is None:
+            return await self._send(request)
+        kept, changes = cache.get(key), cache.changes
+        if kept is not None:
+            return kept
+        rounds: list[object] = []
+        try:
+            found = await self._send(request, rounds)
+        except RequestRefused:
+            if key[1] is not None and key[0].endswith("/list"):
+                # 2026-07-28, server/utilities/caching, "Interaction with Pagination": the cursor may be invalid.
+                cache.forget(key[0])
+            raise
+        if not rounds:  # "Cacheable Results": the result of a retry with input is not kept
+            cache.put(key, found, changes)
+        return found
+
+    async def _send(self, request: OutgoingRequest, rounds: list[object] | None = None) -> Any:
+        """Return the final result. Input for the server is collected, and noted in *rounds*.
 
         Raises:
             RequestRefused: The server answered with an error.
@@ -120,7 +172,7 @@ class RequestSender:
         visited: set[str] = set()
         for _ in range(session.limits.max_rounds):
             try:
-                found = await self.send_once(request, params)
+                found = await self._send_again_if_lost(request, params)
                 if request.decode_fast is not None:
                     value = request.decode_fast(found)
                     if value is not None:
@@ -133,19 +185,38 @@ class RequestSender:
                 if isinstance(required, Raw):
                     return required
             except RequestRefused as refusal:
-                urls = input_required.url_elicitation_required(refusal, visited)
+                urls = input_required.url_elicitation_required(session, refusal, visited)
                 if urls is None or is_stateless or request.method not in input_required.INPUT_REQUIRED_METHODS:
                     raise
                 if not await self._visit(request.method, urls):
                     raise
                 visited |= urls.input_requests.keys()
                 continue
+            if rounds is not None:
+                rounds.append(required)
             responses = await input_required.collect_input(session, request.method, required, self._make_context)
             params = input_required.retry_params(
                 b"{}" if isinstance(params, UnsetType) else params, required, responses
             )
         reason = f"the server required input more than {session.limits.max_rounds} times (`max_rounds`)"
         raise input_required.invalid_result(session, request.method, reason)
+
+    async def _send_again_if_lost(self, request: OutgoingRequest, params: bytes | UnsetType) -> Raw:
+        """Return the result. Send a request that only reads once more if its response stream breaks.
+
+        The caller decides about other requests, such as calls of tools: the server may have handled them.
+
+        Spec:
+            2026-07-28, changelog, "Major changes": the client issues such a request again, with a new id.
+        """
+        try:
+            return await self.send_once(request, params)
+        except RequestLost as lost:
+            only_reads = request.method in _ONLY_READ and type(lost) is RequestLost
+            if not only_reads or not self._session.is_stateless or lost.is_general:
+                raise
+            _LOG.info("%s is sent again: %s", request.method, lost)
+        return await self.send_once(request, params)
 
     async def _visit(self, method: str, required: input_required.InputRequired) -> bool:
         """Ask the user to visit the URLs that an error lists. Return whether the user accepted all of them."""
@@ -171,7 +242,7 @@ class RequestSender:
         if not seconds > 0:  # written so that it refuses nan, too
             raise UsageError(f"`timeout_seconds` is {seconds}; it must be greater than 0")
         await self.wait_for_room(request.method, seconds)
-        pending = self._session.send(request.method, params, token=request.token)
+        pending = self._session.send(request.method, params, token=request.token, is_task=request.is_task)
         self._deadlines.start(pending, seconds, limits.max_call_seconds)
         if self._has_spans:
             note_request_id(pending.id)

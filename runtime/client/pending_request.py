@@ -44,6 +44,7 @@ class PendingRequest(Struct, eq=False):
         event: Set by progress, and when the request is done.
         token: Its progress token; None if the caller wants no progress.
         progress: Progress that the caller has not seen yet, oldest first; None if the caller wants none.
+        is_task: Whether the request is to become a task (2025-11-25), which is cancelled in another way.
         timeout_seconds: How long it may take, and again after each progress notification.
         max_seconds: How long it may take in all.
         deadline: When it fails, on the clock of `Deadlines`; None before it has a deadline.
@@ -55,6 +56,7 @@ class PendingRequest(Struct, eq=False):
     event: AutoResetEvent
     token: RequestId | None = None
     progress: deque[Progress] | None = None
+    is_task: bool = False
     timeout_seconds: float = 0
     max_seconds: float = 0
     deadline: float | None = None

@@ -96,9 +96,9 @@ class UnexpectedResult(McpgenError):  # noqa: N818 (named as those of runtime/er
         )
 
 
-def as_tool_result(result: models.CallToolResult) -> ToolResult:
-    """Return *result* with the shortcuts."""
-    if isinstance(result, ToolResult):
+def as_tool_result(result: Any) -> Any:
+    """Return *result* with the shortcuts, unless it is of an extension whose types the client does not know."""
+    if isinstance(result, ToolResult) or not isinstance(result, msgspec.Struct):
         return result
     return ToolResult(**{name: getattr(result, name) for name in result.__struct_fields__})
 
@@ -121,6 +121,8 @@ def value_as(tool: str, result: ToolResult, returns: type[T]) -> T:
         UsageError: Values of the type cannot be read from JSON.
     """
     target = _target(cast("Any", returns))
+    if not isinstance(cast("Any", result), ToolResult):
+        raise UnexpectedResult(tool, returns, "it is of an extension of which the client has no types", result)
     if result.is_error is True:
         raise ToolFailed(tool, result)
     try:

@@ -21,6 +21,7 @@ from msgspec import Raw, Struct, UnsetType
 
 from mcpgen.generated.extensions import tasks as bindings
 from mcpgen.runtime.client import input_required
+from mcpgen.runtime.client.declared_methods import unsupported
 from mcpgen.runtime.client.outgoing_requests import check_call_options
 from mcpgen.runtime.client.task_handle import StartedTool, TaskHandle
 from mcpgen.runtime.client.task_state import DescribedTask, TaskCancelled, TaskWait
@@ -98,7 +99,8 @@ class ToolTasks:
         self._engine = engine
         self._session = engine.session
         self._watcher = watcher
-        self._support: dict[str, str] | None = None  # of each tool, of a server of 2025-11-25
+        self._support: dict[str, str] = {}  # of each tool, of a server of 2025-11-25
+        self._has_all = False
         if watcher is not None:
             watcher.tasks = self
 
@@ -114,6 +116,22 @@ class ToolTasks:
         if task.result is not None:
             return task.result
         return await self.wait_as_call(task, on_progress, seconds)
+
+    async def call_raw(self, params: dict[str, Any]) -> Any:
+        """Return the result of a call with generated methods, of a server of 2025-11-25.
+
+        Raises:
+            UnsupportedByPeer: The call is to become a task, but the tool does not run as one.
+
+        Spec:
+            2025-11-25, basic/utilities/tasks, "Tool-Level Negotiation".
+        """
+        if "task" not in params:
+            return await self.call(params, {})
+        if await self._support_of(params["name"]) == "forbidden":
+            reason = f"the tool {params['name']!r} does not run as a task; call it without `task`"
+            raise unsupported(self._engine.server, _CALL, reason)
+        return await self._engine.call(_CALL, params)
 
     async def start(self, params: dict[str, Any], options: CallOptions) -> StartedTool:
         """Start a tool as a task, if the server runs it as one; otherwise return its result.
@@ -132,7 +150,8 @@ class ToolTasks:
         token = None if on_progress is None else self._session.next_token()
         more = {**(meta or {}), **({} if token is None else {"progressToken": token})}
         value = {**params, "task": {}, **({"_meta": more} if more else {})}
-        created = self._decode(_decode_created, await self._ask(_CALL, value), _CALL).task
+        raw = await self._engine.ask_json(_CALL, value, is_task=True)
+        created = self._decode(_decode_created, raw, _CALL).task
         return StartedTool(tool, created.task_id, token)
 
     async def start_handle(self, params: dict[str, Any], options: CallOptions) -> TaskHandle:
@@ -280,18 +299,25 @@ class ToolTasks:
 
     async def _support_of(self, tool: str) -> str:
         """Return ``execution.taskSupport`` of a tool of a server of 2025-11-25."""
-        if self._support is None:
-            support: dict[str, str] = {}
+        if tool not in self._support and not self._has_all:
             cursor: dict[str, Any] = {}
             for _ in range(self._session.limits.max_pages):
-                page: dict[str, Any] = msgspec.json.decode(await self._ask("tools/list", cursor))
-                for each in page.get("tools", ()):
-                    support[each["name"]] = each.get("execution", {}).get("taskSupport", "forbidden")
-                if "nextCursor" not in page:
+                page = await self._ask("tools/list", cursor)  # which calls `learn`
+                following = msgspec.json.decode(page).get("nextCursor")
+                if following is None:
                     break
-                cursor = {"cursor": page["nextCursor"]}
-            self._support = support
+                cursor = {"cursor": following}
+            self._has_all = True
         return self._support.get(tool, "forbidden")
+
+    def learn(self, page: Raw, *, is_first_page: bool) -> None:
+        """Store which tools of a page of `tools/list` run as tasks; a first page begins a new listing."""
+        if self._engine.server.revision != _TASKS_REVISION:
+            return
+        if is_first_page:
+            self.forget()
+        for each in msgspec.json.decode(page).get("tools", ()):
+            self._support[each["name"]] = each.get("execution", {}).get("taskSupport", "forbidden")
 
     def _decode(self, decode: Callable[[Raw], T], raw: Raw, method: str) -> T:
         try:
@@ -301,7 +327,8 @@ class ToolTasks:
 
     def forget(self) -> None:
         """Forget which tools run as tasks: the server has reported that its list of tools has changed."""
-        self._support = None
+        self._support.clear()
+        self._has_all = False
 
 
 def finished_tool(engine: ClientEngine, tool: str, result: Any) -> TaskHandle:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.adapt.payloads import Sender
     from mcpgen.runtime.protocol.capabilities import Peer, ServerPeer
 
-__all__ = ["Constant", "Extension", "extension_payload", "is_identifier", "require_extension"]
+__all__ = ["Constant", "Extension", "check_identifier", "extension_payload", "is_identifier", "require_extension"]
 
 Constant: TypeAlias = Any
 """A constant of the module ``methods`` of a package: a ``RequestMethod`` or a ``NotificationMethod``."""
@@ -201,12 +201,24 @@ def _identifier(package: object) -> str:
             f"`package` is {named}, which is neither the package of an extension nor its identifier; pass a package "
             "that `mcpgen build --extension` wrote"
         )
+    check_identifier(identifier)
+    return identifier
+
+
+def check_identifier(identifier: str) -> None:
+    """Check the identifier of an extension, which an author or a user has written.
+
+    Raises:
+        UsageError: It does not have the form that the specification requires.
+
+    Spec:
+        2026-07-28, basic/versioning, "Extension Negotiation".
+    """
     if not is_identifier(identifier):
         raise UsageError(
             f"{identifier!r} is not the identifier of an extension; write a prefix, a slash and a name, such as "
             "com.example/rooms"
         )
-    return identifier
 
 
 def _checked_settings(settings: object) -> Mapping[str, object]:

@@ -38,6 +38,7 @@ from mcpgen.runtime.protocol.normalization_rules import (
     fit_list,
     fit_map,
     fit_property_schemas,
+    fit_time_to_live,
     is_array,
     is_object,
     keep,
@@ -227,6 +228,8 @@ class _Object:
         fit = _fit(field.type)
         if issubclass(self._cls, Open) and field.encode_name == "properties" and bare == dict[str, dict[str, Any]]:
             fit = fit_property_schemas
+        elif field.encode_name == "ttlMs":
+            fit = fit_time_to_live
         elif self._cls.__name__.startswith("List") and field.encode_name in _LISTS:
             fit = _list_without_invalid(bare)
         return _Field(

@@ -21,6 +21,7 @@ __all__ = [
     "fit_list",
     "fit_map",
     "fit_property_schemas",
+    "fit_time_to_live",
     "is_array",
     "is_object",
     "keep",
@@ -34,6 +35,7 @@ class Rule(Enum):
     BOOLEAN = "a text or a number is read as true or false"
     INTEGRAL = "JSON Schema accepts 5.0 as an integer, but the decoder does not"
     NUMBER = "a text is read as a number"
+    NEGATIVE = "a negative time to live is read as 0"
     MISSING = "a required member is missing, and is read as its only possible value or as an empty value"
     SCHEMA = "the schema of a property is not an object, and is read as one"
     ITEM = "an invalid item of the list is left out"
@@ -112,6 +114,19 @@ def _integer(value: Any, at: At, changes: Changes) -> Any:
         raise Unfit
     changes.note(Rule.INTEGRAL if type(value) is float else Rule.NUMBER, at)
     return number
+
+
+def fit_time_to_live(value: Any, at: At, changes: Changes) -> Any:
+    """Fit ``ttlMs``.
+
+    Spec:
+        2026-07-28, server/utilities/caching, "Time-to-Live (TTL) Field": a client treats a negative one as 0.
+    """
+    number = _integer(value, at, changes)
+    if number >= 0:
+        return number
+    changes.note(Rule.NEGATIVE, at)
+    return 0
 
 
 def _number(value: Any, at: At, changes: Changes) -> Any:

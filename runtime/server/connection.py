@@ -130,7 +130,7 @@ class Connection(SessionOutput):
         self._running += 1
         session.running += 1
         exchange.session = session
-        size = 0 if request is None else request.size
+        size = exchange.size if request is None else request.size
         exchange.size = size = size or request_bytes(exchange.raw)
         session.held_bytes += size
         session.open_requests.bytes += size

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mcpgen import HttpLimits, Limits
+from mcpgen import HttpLimits, Limits, TaskLimits
 from tests.faults.http_raw_client import Closed, Line, called
 from tests.faults.http_server_process import House
 from tests.faults.server_processes import Process
@@ -39,7 +39,8 @@ _SAMPLE_SECONDS: Final = 0.02
 # A process that holds as much is killed, before the machine suffers: the attack has succeeded.
 _HARMFUL_BYTES: Final = 4096 * MIB
 
-SETTINGS: Final = {*Limits.__struct_fields__, *HttpLimits.__struct_fields__}
+STORE: Final = {f"max_{each}{share}" for each in ("tasks", "outcome_bytes") for share in ("", "_per_principal")}
+SETTINGS: Final = {each for limits in (Limits, HttpLimits, TaskLimits) for each in limits.__struct_fields__} | STORE
 
 
 def names_a_limit(text: object) -> bool:

@@ -1,7 +1,8 @@
 """The server that is attacked: ``mcpgen serve`` runs it, or Python, with other limits than the defaults.
 
 The variable `MCPGEN_ATTACKED` holds JSON: the ``name`` of the server, its ``limits``, the bounds of its application
-(``http``), its ``keys``, the bounds of its stores (``events``, ``tasks``), and whether it ``collects`` garbage.
+(``http``), its ``keys``, the bounds of its stores (``events``, ``tasks``) and of its tasks (``task_limits``), whether
+its tools ``bake`` tasks, and whether it ``collects`` garbage.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.lowlevel
 
-from mcpgen import Context, HttpLimits, Limits, MemoryEventStore, MemoryTaskStore, Server
+from mcpgen import Context, HttpLimits, Limits, MemoryEventStore, MemoryTaskStore, RateLimit, Server, TaskLimits
 from mcpgen.generated.v2025_11_25 import CallToolRequestParams, CallToolResult, ServerHandlers, TextContent
 
 if TYPE_CHECKING:
@@ -103,13 +104,17 @@ async def garbage() -> dict[str, int]:
 async def charged() -> dict[str, int]:
     """Return how many bytes the application charges to its clients, by what bounds them."""
     state = applications[0]._state
-    return {"max_open_bytes": state.open_quota.kept_bytes, "max_sessions_bytes": state.sessions.quota.kept_bytes}
+    return {
+        "max_open_bytes": state.open_quota.kept_bytes,
+        "max_sessions_bytes": state.sessions.quota.kept_bytes,
+        "max_unread_bytes": state.unread.kept_bytes,
+    }
 
 
 @server.tool
 async def ledger() -> dict[str, int]:
-    """Return how many bytes the application keeps for its clients, by kind. This call is not counted."""
-    return applications[0].kept_bytes
+    """Return how many bytes the server keeps for its clients, by kind."""
+    return {**(applications[0].kept_bytes if applications else server._engine.ledger.by_kind())}
 
 
 @server.tool
@@ -207,6 +212,14 @@ for each in range(GIVEN.get("resources", 0)):
     add_resource(each)
 
 
+if GIVEN.get("bake"):
+
+    @server.tool(task=True)
+    async def bake(size: int = 0, text: str = "") -> str:
+        """End at once if *size* is given, or never."""
+        return "x" * size if size else await wait(text)
+
+
 class Baker(ServerHandlers[Context]):
     """Handlers whose calls become tasks."""
 
@@ -221,7 +234,13 @@ class Baker(ServerHandlers[Context]):
 
 
 if "tasks" in GIVEN:
-    server = Server("baker", version="1", handlers=Baker(), tasks=MemoryTaskStore(**GIVEN["tasks"]))
+    server = Server(
+        "baker",
+        version="1",
+        handlers=Baker(),
+        tasks=MemoryTaskStore(**GIVEN["tasks"]),
+        task_limits=TaskLimits(**GIVEN.get("task_limits", {})),
+    )
 
 
 def main() -> None:
@@ -237,8 +256,11 @@ def main() -> None:
         applications.append(serve(**options))
         return applications[0]
 
-    server.asgi = asgi  # type: ignore[method-assign] # so that `charged` and `ledger` find it
-    options: Any = {"limits": HttpLimits(**GIVEN["http"])}
+    server.asgi = asgi  # type: ignore[method-assign] # so that `charged` finds it
+    given = dict(GIVEN["http"])
+    if given.get("rate_limit"):
+        given["rate_limit"] = RateLimit(**given["rate_limit"])
+    options: Any = {"limits": HttpLimits(**given)}
     if "events" in GIVEN:
         options["events"] = MemoryEventStore(**GIVEN["events"])
     uvicorn_server.serve_http(server, "127.0.0.1:0", options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import anyio
 import pytest
 
 from mcpgen import ClientLimits, McpgenError, connect
+from mcpgen.generated.v2026_07_28.models import CreateMessageResult, Root, TextContent
 from tests.faults.hostile_server_clients import NEW, OLD, attacked, villain
 from tests.harness import child_programs
 from tests.patience import PATIENCE_SECONDS
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 LIST = '{"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private", "nextCursor": str(request["id"])}'
+ITEM = '{"name": "n", "description": "x" * 100, "inputSchema": {"type": "object"}}'
+MANY = LIST.replace("[]", f"[{ITEM}] * 20")
 ASKS = '{"resultType": "input_required", "inputRequests": {"r": {"method": "roots/list"}}, "requestState": "s"}'
 TOLD = "notifications/message"
 PROGRESS = """
@@ -38,6 +42,9 @@ FAIL: dict[str, tuple[float, str, str, str]] = {
     "max_frame_bytes": (10_000, 'greet(); text(asked(), "x" * 20_000); serve()', "call", OLD),
     "max_rounds": (3, f"greet()\nwhile True: answer(asked(), {ASKS})", "call", NEW),
     "max_pages": (3, f"greet()\nwhile True:\n request = asked(); answer(request, {LIST})", "list", OLD),
+    "max_values": (1000, 'greet(); text(asked(), "ok"); answer(asked(), {"x": [0] * 2000}); serve()', "calls", OLD),
+    "max_items": (30, f"greet()\nwhile True:\n request = asked(); answer(request, {MANY})", "list", OLD),
+    "max_list_bytes": (30_000, f"greet()\nwhile True:\n request = asked(); answer(request, {MANY})", "list", OLD),
     "call_seconds": (0.3, "greet(); ignore_all()", "call", OLD),
     "max_call_seconds": (
         0.5,
@@ -47,6 +54,9 @@ FAIL: dict[str, tuple[float, str, str, str]] = {
     ),
     "connect_seconds": (0.5, "ignore_all()", "call", OLD),
 }
+
+# The errors of the others say what the server did wrong, or how long it took.
+NAMED = {"max_rounds", "max_pages", "max_items", "max_list_bytes", "max_values"}
 
 
 @pytest.fixture
@@ -65,6 +75,9 @@ async def act(client: Client, what: str) -> None:
     if what == "list":
         async for _ in client.tools():
             pass
+    elif what == "calls":
+        for _ in range(2):
+            await client.call_tool("x")
     elif what == "progress":
         await client.call_tool("x", progress=lambda *_: None)
     else:
@@ -75,8 +88,9 @@ async def act(client: Client, what: str) -> None:
 async def test_a_call_beyond_a_limit_fails(limit: str) -> None:
     value, code, what, revision = FAIL[limit]
     # Without `strict`, a list that goes on is cut, and the log says so.
-    options: dict[str, Any] = {"max_rounds": {"roots": ["file:///a"]}, "max_pages": {"strict": True}}.get(limit, {})
-    with pytest.raises(McpgenError):
+    strict: dict[str, Any] = {key: {"strict": True} for key in ("max_pages", "max_items")}
+    options: dict[str, Any] = {"max_rounds": {"roots": [Root(uri="file:///a")]}, **strict}.get(limit, {})
+    with pytest.raises(McpgenError, match=limit if limit in NAMED else None):
         async with attacked(code, revision, limits=ClientLimits(**{limit: value}), **options) as client:
             await act(client, what)
 
@@ -95,6 +109,52 @@ async def test_a_batch_beyond_the_limit_is_not_served(limit: str) -> None:
         said = str((await client.call_tool("x")).content[0])
 
     assert '"id": 4' not in said
+
+
+async def test_responses_to_a_batch_beyond_the_limit_are_errors_with_its_name() -> None:
+    async def sample(params: object, context: object) -> models.CreateMessageResult:
+        return CreateMessageResult(role="assistant", content=TextContent(text="x" * 4000), model="m")
+
+    code = """
+    greet()
+    call = asked()
+    ask = {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}}
+    say([{"jsonrpc": "2.0", "id": each, **ask} for each in range(5)])
+    text(call, json.dumps(hear()))
+    serve()
+    """
+    async with attacked(code, "2025-03-26", limits=ClientLimits(max_batch_bytes=10_000), sample=sample) as client:
+        said = json.loads((await client.call_tool("x")).text)
+    errors = [each["error"]["message"] for each in said if "error" in each]
+
+    assert (5, 3) == (len(said), len(errors))
+    assert all("max_batch_bytes" in each for each in errors)
+
+
+@pytest.mark.parametrize(("limits", "refused"), [({"max_in_flight_bytes": 10_000}, [2, 3, 4]), ({}, [])])
+async def test_requests_that_hold_more_bytes_than_allowed_are_refused(
+    limits: dict[str, int], refused: list[int]
+) -> None:
+    async def sample(params: object, context: object) -> models.CreateMessageResult:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    code = f"""
+    greet()
+    call = asked()
+    for n in range(5):
+        ask(n, "sampling/createMessage", {{"messages": [], "maxTokens": 1, "systemPrompt": "x" * 4000}})
+    ask("last", "ping")
+    said = [hear() for _ in range({len(refused) + 1})]
+    text(call, json.dumps(said))
+    serve()
+    """
+    async with attacked(code, limits=ClientLimits(**limits), sample=sample) as client:
+        said = json.loads((await client.call_tool("x")).text)
+    errors = {each["id"]: each["error"]["message"] for each in said if "error" in each}
+
+    assert refused == sorted(errors)
+    assert all("max_in_flight_bytes" in each for each in errors.values())
 
 
 async def test_requests_beyond_the_limit_are_refused() -> None:
@@ -185,6 +245,22 @@ async def test_a_server_that_does_not_answer_a_probe_is_asked_to_initialize() ->
     code = 'while (first := asked())["method"] != "initialize": pass\nanswer(first, initialized("2025-11-25")); serve()'
     async with attacked(code, None, limits=ClientLimits(probe_seconds=0.2)) as client:
         assert "2025-11-25" == client.revision
+
+
+@pytest.mark.parametrize(("limit", "third"), [(3000, "2"), (6000, "0")])
+async def test_a_client_keeps_results_up_to_a_total_size(limit: int, third: str) -> None:
+    code = """
+    greet()
+    for number in range(10):
+        read = asked("resources/read")
+        contents = [{"uri": read["params"]["uri"], "text": f"{number} " + "x" * 1500}]
+        answer(read, {"contents": contents, "resultType": "complete", "ttlMs": 10**6, "cacheScope": "private"})
+    """
+    async with attacked(code, NEW, limits=ClientLimits(max_cached_bytes=limit), cache_results=True) as client:
+        read = [await client.read_resource(uri) for uri in ("file:///a", "file:///b", "file:///a")]
+
+    texts = [each.contents[0] for each in read]
+    assert ["0", "1", third] == [each.text[0] for each in texts if hasattr(each, "text")]
 
 
 @pytest.mark.parametrize("code", ["forever()", "on_term(lambda: 0)"], ids=["stdin_seconds", "term_seconds"])

@@ -140,14 +140,21 @@ def test_a_stream_says_when_to_come_back(victims: Victims) -> None:
     assert "7000" == line.events()[0]["retry"]
 
 
-def test_a_session_without_a_stream_has_some_messages_kept_for_it(victims: Victims) -> None:
-    http = victims.http(http={"max_kept_messages": 5})
+@pytest.mark.parametrize(
+    ("limits", "kept"),
+    [({}, 20), ({"max_kept_messages": 5}, 5), ({"max_kept_bytes": 4000}, 4)],
+    ids=["default", "max_kept_messages", "max_kept_bytes"],
+)
+def test_a_session_without_a_stream_has_some_messages_kept_for_it(
+    victims: Victims, limits: dict[str, int], kept: int
+) -> None:
+    http = victims.http(http=limits)
     line, own, _ = joined(http)
     for number in range(20):
-        line.send(posted(message("resources/subscribe", number, uri=f"note://{number}"), *own))
+        line.send(posted(message("resources/subscribe", number, uri=f"note://{number}{'u' * 600}"), *own))
         line.reply()
     for number in range(20):
-        http.call("change", None, count=1, uri=f"note://{number}")
+        http.call("change", None, count=1, uri=f"note://{number}{'u' * 600}")
     listening = http.line()
     listening.send(head("GET", "/mcp", "Accept: text/event-stream", *own))
     listening.head()
@@ -157,7 +164,78 @@ def test_a_session_without_a_stream_has_some_messages_kept_for_it(victims: Victi
         while time.monotonic() < until:
             found += len([each for each in listening.events() if each.get("data")])
 
-    assert 5 == found
+    assert kept == found
+
+
+def declared(size: int) -> bytes:
+    """Return a request for a session whose client declares *size* bytes."""
+    return posted(initialize(capabilities={"experimental": {"com.example/long": {"text": "x" * size}}}))
+
+
+@pytest.mark.parametrize(("limits", "is_tight"), [({"max_sessions_bytes": 200_000}, True), ({}, False)])
+def test_sessions_in_use_that_cost_more_bytes_than_allowed_are_refused(
+    victims: Victims, limits: dict[str, int], *, is_tight: bool
+) -> None:
+    http = victims.http(http=limits)
+    refused, begun = [], 0
+    for _ in range(20):
+        reply = http.ask(declared(20_000))
+        if reply.status != 200:
+            refused.append(reply)
+            continue
+        begun += 1
+        line = http.line()
+        own = f"Mcp-Session-Id: {reply.headers['mcp-session-id']}"
+        line.send(head("GET", "/mcp", "Accept: text/event-stream", own))  # it is not idle
+        assert 200 == line.head().status
+    charged = json.loads(http.call("charged", None))["max_sessions_bytes"]
+
+    assert all(each.status == 503 and "max_sessions_bytes" in each.json["error"]["message"] for each in refused)
+    assert is_tight == bool(refused)
+    assert is_tight == (charged <= 200_000)
+    assert begun * 20_000 <= charged
+
+
+def test_idle_sessions_make_room_for_the_bytes_of_others(victims: Victims) -> None:
+    http = victims.http(http={"max_sessions_bytes": 200_000})
+    replies = [http.ask(declared(20_000)) for _ in range(20)]
+    last, first = (f"Mcp-Session-Id: {replies[each].headers['mcp-session-id']}" for each in (-1, 0))
+
+    assert 404 == http.ask(posted(message("ping", 1), first)).status
+    assert 200 == http.ask(posted(message("ping", 1), last)).status
+    assert json.loads(http.call("charged", None))["max_sessions_bytes"] <= 200_000
+
+
+@pytest.mark.parametrize(("limits", "is_tight"), [({"max_unread_bytes": 8 * MIB}, True), ({}, False)])
+def test_more_unread_bytes_than_allowed_are_refused(
+    victims: Victims, limits: dict[str, int], *, is_tight: bool
+) -> None:
+    http = victims.http(http=limits)
+    with victims.watch(http, honest=False) as seen:
+        for _ in range(20):
+            line = http.line(receive_bytes=4096)
+            line.send(called("big", size=3 * MIB))
+        least = 4 * MIB if is_tight else 40 * MIB
+        http.until(lambda: json.loads(http.call("charged", None))["max_unread_bytes"] > least)
+        reply = http.ask(called("big", size=3 * MIB))
+
+    assert (503 if is_tight else 200) == reply.status
+    assert is_tight == (b"max_unread_bytes" in reply.body)
+    assert json.loads(http.call("charged", None))["max_unread_bytes"] <= (8 if is_tight else 128) * MIB
+    assert seen.kept < (64 if is_tight else 256) * MIB
+
+
+@pytest.mark.parametrize(
+    ("limits", "statuses"),
+    [({"rate_limit": {"per_second": 0.001, "burst": 3}}, [200, 200, 200, 429, 429]), ({}, [200] * 5)],
+    ids=["rate_limit", "default"],
+)
+def test_calls_above_the_rate_limit_are_refused(victims: Victims, limits: dict[str, Any], statuses: list[int]) -> None:
+    http = victims.http(http=limits)
+    replies = [http.ask(called("echo")) for _ in range(5)]
+
+    assert statuses == [each.status for each in replies]
+    assert all("rate_limit" in each.json["error"]["message"] for each in replies if each.status == 429)
 
 
 # --- the store of events

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.bounds.attacked_processes import MIB, SERVER, command
-from tests.bounds.hostile_messages import ELICITATION, batch, call, cancelled, initialize
+from tests.bounds.hostile_messages import ELICITATION, NONE, batch, call, cancelled, initialize
 from tests.bounds.raw_sessions import joined
 from tests.faults.http_raw_client import message, posted
 from tests.patience import PATIENCE_SECONDS
@@ -28,6 +28,10 @@ def numbered(body: bytes, number: int) -> bytes:
     return body.replace(b'"id":1', b'"id":%d' % number, 1)
 
 
+CAPABILITIES = '"io.modelcontextprotocol/clientCapabilities":'
+LONG = '"com.example/long":{"x":"' + "x" * 500 + '"}'
+MANY = ",".join(f'"com.example/{each}":{{}}' for each in range(20))
+
 # What is sent five times with a limit: the first are served, or wait; the others are refused.
 REFUSED: dict[str, tuple[float, str, bytes, int]] = {
     "max_frame_bytes": (1000, "2026-07-28", call("echo", f'{{"text":"{"x" * 1000}"}}'), 5),
@@ -36,16 +40,36 @@ REFUSED: dict[str, tuple[float, str, bytes, int]] = {
     "max_subscriptions": (3, "2025-11-25", message("resources/subscribe", 1, uri="note://a"), 2),
     "max_waiting": (3, "2026-07-28", call("ask", meta=ELICITATION), 2),
     "max_waiting_bytes": (3700, "2026-07-28", call("ask", f"{{{' ' * 1000}}}", meta=ELICITATION), 2),
+    "max_values": (30, "2026-07-28", call("echo", f'{{"text":[{"0," * 40}0]}}'), 5),
+    "max_declaration_bytes": (500, "2026-07-28", call("echo", meta=f'{CAPABILITIES}{{"extensions":{{{LONG}}}}}'), 5),
+    "max_declaration_values": (20, "2026-07-28", call("echo", meta=f'{CAPABILITIES}{{"extensions":{{{MANY}}}}}'), 5),
+    "max_meta_bytes": (1000, "2026-07-28", call("echo", meta=f'{NONE},"x":"{"x" * 1000}"'), 5),
+    "max_id_chars": (100, "2026-07-28", call("echo", meta=f'{NONE},"progressToken":"{"x" * 101}"'), 5),
+    "max_uri_chars": (100, "2025-11-25", message("resources/subscribe", 1, uri="note://a" + "u" * 100), 5),
+    "max_session_bytes": (4000, "2025-11-25", message("resources/subscribe", 1, uri="note://a" + "u" * 1000), 3),
 }
+
+
+def write_five(stdio: Stdio, body: bytes) -> None:
+    for number in range(1, 6):
+        each = body.replace(b"note://a", b"note://%d" % number).replace(b'"id": 1', b'"id":1')
+        stdio.write(numbered(each, number) + b"\n")
+
+
+@pytest.mark.parametrize("limit", REFUSED)
+def test_below_the_default_limit_the_same_requests_are_not_refused(victims: Victims, limit: str) -> None:
+    stdio = victims.stdio(REFUSED[limit][1])
+    write_five(stdio, REFUSED[limit][2])
+    stdio.call(50, "echo", text="x")
+    while (said := stdio.receive())["id"] != 50:
+        assert "error" not in said
 
 
 @pytest.mark.parametrize("limit", REFUSED)
 def test_above_a_limit_requests_are_refused_by_its_name(victims: Victims, limit: str) -> None:
     value, revision, body, count = REFUSED[limit]
     stdio = victims.stdio(revision, limits={limit: value})
-    for number in range(1, 6):
-        each = body.replace(b"note://a", b"note://%d" % number).replace(b'"id": 1', b'"id":1')
-        stdio.write(numbered(each, number) + b"\n")
+    write_five(stdio, body)
     refused: list[str] = []
     while len(refused) < count:
         said = stdio.receive()
@@ -69,6 +93,34 @@ def test_a_longer_batch_is_refused_by_the_name_of_its_limit(victims: Victims) ->
     assert 400 == refused.status
     assert "max_batch_length" in refused.json["error"]["message"]
     assert 3 == len(http.ask(posted(batch(3, "ping", "{}"), *own)).json)
+
+
+def test_responses_to_a_batch_beyond_the_limit_are_errors_with_its_name(victims: Victims) -> None:
+    stdio = victims.stdio("2025-03-26", limits={"max_batch_bytes": 10_000})
+    stdio.write(batch(5, "resources/read", '{"uri":"big://4000"}') + b"\n")
+    said = stdio.receive()
+    errors = [each["error"]["message"] for each in said if "error" in each]
+
+    assert (5, 3) == (len(said), len(errors))
+    assert all("max_batch_bytes" in each for each in errors)
+
+
+@pytest.mark.parametrize("limit", ["max_declaration_bytes", "max_declaration_values"])
+def test_a_declaration_beyond_a_limit_begins_no_session(victims: Victims, limit: str) -> None:
+    stdio = victims.stdio("2025-11-25", is_open=False, limits={limit: 20})
+    capabilities = f'{{"experimental":{{{MANY}}}}}'
+    stdio.write(initialize("2025-11-25", capabilities=capabilities) + b"\n")
+
+    assert limit in stdio.receive()["error"]["message"]
+
+
+def test_an_id_beyond_the_limit_is_refused_by_its_name(victims: Victims) -> None:
+    stdio = victims.stdio(limits={"max_id_chars": 100})
+    for size in (101, 100):
+        stdio.write(call("echo", identity=f'"{"x" * size}"') + b"\n")
+
+    assert "max_id_chars" in stdio.receive()["error"]["message"]
+    assert "x" * 100 == stdio.receive()["id"]
 
 
 def test_streams_of_subscriptions_are_limited(victims: Victims) -> None:
@@ -204,39 +256,3 @@ def test_a_key_of_less_than_32_bytes_is_refused() -> None:
 
     assert 1 == done.returncode
     assert "32 bytes" in done.stderr
-
-
-# --- tasks
-
-TASKS = {
-    "max_tasks": (3, 1),
-    "max_tasks_per_principal": (3, 1),
-    "max_outcome_bytes": (30_000, 10_000),
-    "max_outcome_bytes_per_principal": (30_000, 10_000),
-}
-
-
-@pytest.mark.parametrize("limit", TASKS)
-def test_a_store_of_tasks_refuses_what_is_above_its_limit(victims: Victims, limit: str) -> None:
-    value, size = TASKS[limit]
-    stdio = victims.stdio("2025-11-25", is_open=False, tasks={limit: value})
-    stdio.write(initialize("2025-11-25") + b"\n" + message("notifications/initialized") + b"\n")
-    stdio.receive()
-    for number in range(1, 7):
-        tool = "bake" if "bytes" in limit else "wait"
-        given = {"name": tool, "arguments": {"size": size}, "task": {}}
-        stdio.write(message("tools/call", number, **given) + b"\n")
-        while "id" not in (said := stdio.receive()):
-            pass
-        if "error" in said:
-            break
-        if "bytes" in limit:  # ask for the result when it is stored, or was not
-            while stdio.receive().get("method") != "notifications/tasks/status":
-                pass
-            stdio.write(message("tasks/result", 100, taskId=said["result"]["task"]["taskId"]) + b"\n")
-            said = stdio.receive()
-            if "error" in said or said["result"].get("isError"):
-                break
-
-    assert number in (3, 4)
-    assert limit in str(said)

@@ -131,7 +131,7 @@ async def test_hostile_schemas_are_handed_over_as_they_are(name: str) -> None:
     def elicit(params: Any, context: object) -> models.ElicitResult:
         del context
         seen.append(params.requested_schema)
-        return models.ElicitResult(action="accept", content={"a": "a" * 100_000 + "b"})
+        return models.ElicitResult(action="accept", content={"a": "b", "zzz": "a" * 100_000 + "b"})
 
     code = f"""
     greet()

@@ -218,6 +218,7 @@ SHELLS = {
     "client/input_required.py",
     "client/era_negotiation.py",
     "client/outgoing_requests.py",
+    "client/result_cache.py",
     "http/client/channel.py",
     "http/client/asyncio_exchange.py",
     "http/client/happy_eyeballs.py",

@@ -23,7 +23,7 @@ from msgspec import UnsetType
 
 from mcpgen.runtime.errors import McpgenError, RequestLost, TransportClosed
 from mcpgen.runtime.http.client.get_stream import read_get_stream
-from mcpgen.runtime.http.client.http_session import HttpSession
+from mcpgen.runtime.http.client.http_session import LOST_CURSOR, HttpSession
 from mcpgen.runtime.http.client.incoming_messages import IncomingMessages
 from mcpgen.runtime.http.client.legacy_sse import LEGACY_SERVERS, LegacySse
 from mcpgen.runtime.http.client.outgoing_messages import CALL, INITIALIZE, OutgoingMessage, message_headers
@@ -190,10 +190,13 @@ class HttpProtocol:
                 self._listings += 1
 
     async def _request_in_session(self, message: OutgoingMessage, session: HttpSession) -> None:
+        session.check_cursor(message.cursor)
         try:
             error = await self._posts.send_request(message, session.headers, session)
             if error is not None and error.is_about_session and session.id is not None:
                 session = await self._renewed(session)
+                if message.cursor is not None:
+                    raise RequestLost(LOST_CURSOR)
                 error = await self._posts.send_request(message, session.headers, session)
                 if error is not None and error.is_about_session and session.id is not None:
                     session.is_lost = True
@@ -284,7 +287,7 @@ class HttpProtocol:
         self.incoming.cancel_server_requests(lost)
         try:
             with anyio.fail_after(self._limits.connect_seconds):
-                session = await renew_session(self._posts, self.incoming.session_state, lost.revision)
+                session = await renew_session(self._posts, self.incoming.session_state, lost)
             self.incoming.session = session
             self._group.start_soon(self._read_get_stream, session)
             _LOG.info("%s lost the session; a new one was started", self._requests.address.shown)

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from msgspec import Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.generated.registry import REVISIONS, Labels
 from mcpgen.runtime.errors import RequestLost
@@ -22,7 +22,12 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.client.outgoing_messages import OutgoingMessage
     from mcpgen.runtime.protocol.messages import RequestId
 
-__all__ = ["HttpSession", "SessionState"]
+__all__ = ["LOST_CURSOR", "HttpSession", "SessionState"]
+
+LOST_CURSOR: Final = (
+    "the server lost the session, and the cursor is not valid in another one; list again from the start"
+)
+"""Why a request for the next page of a list is not sent."""
 
 _HANDSHAKES: Final = Labels(each.label for each in REVISIONS if each.era == "handshake")
 
@@ -34,10 +39,18 @@ _MAX_SERVER_REQUESTS: Final = 1000
 
 
 _MAX_REQUEST_ID_CHARS: Final = 1000
+_MAX_CURSORS: Final = 10_000
 
 
 class _Uri(Struct):
     uri: str
+
+
+class _Page(Struct, rename="camel"):
+    next_cursor: str | UnsetType = UNSET
+
+
+_decode_page: Final = msgspec.json.Decoder(_Page).decode
 
 
 class HttpSession:
@@ -49,14 +62,23 @@ class HttpSession:
         is_lost: Whether the server does not know it any more.
         has_get_stream: Whether the server has accepted its GET stream.
         server_requests: The ids of the server's requests that are not answered yet.
+        cursors: The hashes of the cursors that the server has sent in it. The server chooses how long a cursor is.
+        lost_cursors: The hashes of those of the sessions before.
+
+    Args:
+        lost: The session that it replaces.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, lost: HttpSession | None = None) -> None:
         self.id: str | None = None
         self.revision: str | None = None
         self.is_lost: bool = False
         self.has_get_stream: bool = False
         self.server_requests: OrderedDict[RequestId, None] = OrderedDict()
+        self.cursors: dict[int, None] = {}
+        self.lost_cursors: dict[int, None] = {}
+        if lost is not None:
+            self.lost_cursors = dict.fromkeys([*lost.lost_cursors, *lost.cursors][-_MAX_CURSORS:])
 
     @property
     def headers(self) -> dict[str, str]:
@@ -90,6 +112,30 @@ class HttpSession:
         self.server_requests[request_id] = None
         if len(self.server_requests) > _MAX_SERVER_REQUESTS:
             self.server_requests.popitem(last=False)
+
+    def add_cursor(self, page: Raw) -> None:
+        """Add the cursor of *page*, the result of a list."""
+        try:
+            found = _decode_page(page).next_cursor
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return  # the client reports the error
+        if not isinstance(found, UnsetType):
+            self.cursors[hash(found)] = None
+            if len(self.cursors) > _MAX_CURSORS:
+                del self.cursors[next(iter(self.cursors))]
+
+    def check_cursor(self, cursor: str | None) -> None:
+        """Check that the server has not sent *cursor* in the session that was lost.
+
+        Raises:
+            RequestLost: It has.
+
+        Spec:
+            2025-03-26 to 2025-11-25, server/utilities/pagination, "Implementation Guidelines": a cursor is not valid in
+            another session.
+        """
+        if cursor is not None and hash(cursor) in self.lost_cursors and hash(cursor) not in self.cursors:
+            raise RequestLost(LOST_CURSOR)
 
 
 class SessionState:

@@ -141,6 +141,8 @@ class IncomingMessages:
             return self.param_headers.learn(frame, answer.result)
         elif session is not None and not request.is_internal:
             self.session_state.record(request)
+            if request.method.endswith("/list"):
+                session.add_cursor(answer.result)
         return frame
 
     def _deliver(self, frame: bytes) -> None:

@@ -52,6 +52,7 @@ class _Meta(Struct):
 class _Params(Struct):
     name: Any = UNSET
     uri: Any = UNSET
+    cursor: Any = None
     task_id: Any = field(name="taskId", default=None)
     meta: _Meta | UnsetType = field(name="_meta", default=UNSET)
 
@@ -80,6 +81,7 @@ class OutgoingMessage(Struct, eq=False):
         is_internal: Whether the transport itself sends the request, so that its answer is not delivered to the client.
         answer: The answer, if the request is internal.
         params_in_headers: The params that standard headers repeat, if they are there.
+        cursor: The place in a list that it continues at; None for other requests.
     """
 
     body: bytes
@@ -91,6 +93,7 @@ class OutgoingMessage(Struct, eq=False):
     is_internal: bool = False
     answer: Response | ErrorResponse | None = None
     params_in_headers: dict[str, Any] = {}
+    cursor: str | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.params, UnsetType):
@@ -100,6 +103,7 @@ class OutgoingMessage(Struct, eq=False):
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return  # the server reports the error
         self.params_in_headers = {"name": found.name, "uri": found.uri, "taskId": found.task_id}
+        self.cursor = found.cursor if isinstance(found.cursor, str) else None
         if not isinstance(found.meta, UnsetType) and found.meta.revision in _STATELESS:
             self.revision = found.meta.revision
 

@@ -29,19 +29,19 @@ _LOG = logging.getLogger("mcpgen.client")
 _MAX_SHOWN_CHARS: Final = 100
 
 
-async def renew_session(posts: PostRequests, state: SessionState, revision: str | None) -> HttpSession:
+async def renew_session(posts: PostRequests, state: SessionState, lost: HttpSession) -> HttpSession:
     """Return a new session, in which the requests of *state* were repeated.
 
     Args:
         posts: The endpoint.
         state: The state of the session before.
-        revision: Its revision, which the server must accept again: the client cannot change to another.
+        lost: The session before. The server must accept its revision again: the client cannot change to another.
 
     Raises:
         RequestLost: The server refuses, or chooses another revision.
         SessionLost: It has lost the new session already.
     """
-    session = HttpSession()
+    session, revision = HttpSession(lost), lost.revision
     initialize = transport_request(INITIALIZE, Raw(state.initialize_params))
     answer = await _request(posts, initialize, session, {})
     if not isinstance(answer, Response):
@@ -57,8 +57,8 @@ async def renew_session(posts: PostRequests, state: SessionState, revision: str 
         try:
             answer = await _request(posts, transport_request(method, params), session, session.headers)
             problem = "" if isinstance(answer, Response) else _error_message(answer)
-        except RequestLost as lost:
-            problem = str(lost)
+        except RequestLost as failure:
+            problem = str(failure)
         if problem:
             _LOG.warning("%s could not be repeated in the new session: %s", method, problem)
     return session

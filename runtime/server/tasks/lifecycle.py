@@ -173,7 +173,8 @@ class TaskLifecycle:
             return lambda: None
         waiting = self._waiting.setdefault(record.task_id, {})
         if len(waiting) >= self.limits.max_waits_per_task:
-            raise RequestError(ErrorCode.INTERNAL_ERROR, "Too many requests wait for this task; try again later")
+            reason = "Too many requests wait for this task (max_waits_per_task); try again later"
+            raise RequestError(ErrorCode.INTERNAL_ERROR, reason)
         key = object()
         waiting[key] = deliver
         return lambda: waiting.pop(key, None)

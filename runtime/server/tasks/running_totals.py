@@ -44,8 +44,12 @@ class RunningTotals:
             RequestError: Too many run, or they keep too many bytes.
         """
         limits, count, kept = self._limits, self._count_by_owner[owner], self._bytes_by_owner[owner]
-        if self._count >= limits.max_running or count >= limits.max_running_per_principal:
-            raise RequestError(ErrorCode.INTERNAL_ERROR, "Too many tasks are running; try again later")
+        for most, running, name in (
+            (limits.max_running, self._count, "max_running"),
+            (limits.max_running_per_principal, count, "max_running_per_principal"),
+        ):
+            if running >= most:
+                raise RequestError(ErrorCode.INTERNAL_ERROR, f"Too many tasks are running ({name}); try again later")
         for limit, used, name in (
             (limits.max_running_bytes, self._bytes, "max_running_bytes"),
             (limits.max_running_bytes_per_principal, kept, "max_running_bytes_per_principal"),

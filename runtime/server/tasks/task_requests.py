@@ -242,7 +242,7 @@ class TaskRequests:
             run,
             principal=principal,
             owner=session.owner,
-            size=request_bytes(exchange.raw),
+            size=request.size or request_bytes(exchange.raw),
             changed=changed,
             call=call,
             may_leave=may_leave,
@@ -272,6 +272,7 @@ class TaskRequests:
 
         user, owner = session.user, session.owner
         self._answer(session, exchange, request, run)
+        exchange.size = request.size  # or it would be measured again, which takes long for a large message
         worker.start(exchange, user=user, owner=owner)
 
     def _answer(
@@ -288,7 +289,7 @@ class TaskRequests:
             principal=self._principal(request.session, peer),
             revision=peer.revision,
             owner=request.session.owner,
-            size=request_bytes(exchange.raw),
+            size=request.size or request_bytes(exchange.raw),
             call=_call(exchange, peer, request.session.user) if engine.handlers.may_replay(exchange) else None,
         )
         record = self._tasks.begin(task, worker.make_task(exchange), run)

@@ -284,7 +284,7 @@ async def test_changed_tools_are_looked_up_again() -> None:
         await bakery.server.tools_changed()
         tasks = client._engine.tool_tasks
         assert tasks is not None
-        await eventually(lambda: tasks._support is None)
+        await eventually(lambda: not tasks._support)
 
         assert "kneaded" == (await client.call_tool("greet")).text
         assert [True] == bakery.was_task

@@ -11,8 +11,10 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen import Context, Limits, MemoryTaskStore, RequestError, Server
+from mcpgen import Context, Limits, MemoryTaskStore, RequestError, Server, connect
 from mcpgen.generated import v2025_11_25 as bindings
+from mcpgen.runtime.protocol.message_size import memory_bytes
+from mcpgen.runtime.server import ledger
 from mcpgen.runtime.server.exchange import Exchange
 from mcpgen.runtime.server.ledger import HANDLER_BYTES
 from mcpgen.runtime.transports.spawner import open_spawner
@@ -518,3 +520,25 @@ async def test_a_client_that_does_not_read_gets_no_results_made_in_advance() -> 
 
         assert len(made_results) == 101
         wire.connection.close()
+
+
+async def test_a_call_that_becomes_a_task_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or a large message would occupy the event loop for three times as long."""
+    server = made()
+    measured: list[int] = []
+
+    @server.tool(task=True)
+    async def bake(text: str) -> str:
+        return text[:1]
+
+    def measure(frame: bytes) -> int:
+        measured.append(len(frame))
+        return memory_bytes(frame)
+
+    monkeypatch.setattr(ledger, "memory_bytes", measure)
+    async with connect(server, revisions=[NEW], tasks=True) as client:
+        handle = await client.start_tool("bake", {"text": "x" * 10_000})
+        await handle.result()
+
+    assert handle.task_id
+    assert 1 == len([each for each in measured if each > 10_000])

@@ -544,7 +544,7 @@ def test_a_wait_that_is_dropped_makes_room_for_another() -> None:
     bench.create()
     _, drop = bench.wait(FIRST)
     bench.wait(FIRST)
-    too_many = (-32603, "Too many requests wait for this task; try again later")
+    too_many = (-32603, "Too many requests wait for this task (max_waits_per_task); try again later")
     assert too_many == refusal(bench.tasks.result, FIRST, principal="alice", deliver=print)
 
     drop()
@@ -835,7 +835,7 @@ def test_only_so_many_tasks_of_one_requestor_run_at_once() -> None:
     bench = Bench(max_running_per_principal=2)
     first = bench.create()
     bench.create()
-    too_many = (-32603, "Too many tasks are running; try again later")
+    too_many = (-32603, "Too many tasks are running (max_running_per_principal); try again later")
     assert too_many == refusal(bench.create_result)
     bench.create("bob")
 
@@ -861,7 +861,8 @@ def test_only_so_many_tasks_run_in_all_and_are_kept() -> None:
     bench = Bench(max_running=2)
     bench.create("alice")
     bench.create("bob")
-    assert (-32603, "Too many tasks are running; try again later") == refusal(bench.create_result, "carol")
+    too_many = (-32603, "Too many tasks are running (max_running); try again later")
+    assert too_many == refusal(bench.create_result, "carol")
 
     kept = Bench(MemoryTaskStore(max_tasks_per_principal=1))
     running = kept.create()

@@ -318,6 +318,17 @@ async def test_what_the_server_has_not_declared_is_asked_of_it_on_request(
     assert is_older_than_its_capability or any("is sent anyway" in each for each in caplog.messages)
 
 
+@spec("2026-07-28", "basic/versioning#extension-negotiation", "3c7bc6e8")
+@spec("2026-07-28", "schema#clientcapabilities", "5c09033f")
+@pytest.mark.parametrize("name", ["noprefix", "/x", "1a.b/x", "a..b/x", "a-/x", "a.b/", "a.b/-x", "a.b/x y", "a.b/x/y"])
+async def test_an_extension_whose_identifier_has_no_valid_prefix_and_name_is_not_declared(name: str) -> None:
+    for native_revision in LABELS:
+        with pytest.raises(UsageError, match="is not the identifier of an extension"):
+            connect("server", native_revision=native_revision, capabilities={"extensions": {name: {}}})
+    with pytest.raises(UsageError, match="is not the identifier of an extension"):
+        connect("server", extensions=[name])
+
+
 @spec("2025-11-25", "basic/lifecycle#operation")
 @pytest.mark.parametrize("options", [{"undeclared": "never"}, {"strict": "yes"}], ids=str)
 async def test_a_wrong_option_of_reading_is_reported(options: Any) -> None:

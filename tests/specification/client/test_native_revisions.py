@@ -166,6 +166,9 @@ async def test_a_task_is_made_where_that_is_declared() -> None:
         errand, asked = await own.asked(
             typed.call("call_tool_as_task", "CallToolRequestParams", name="x", task={"ttl": 60000})
         )
+        tool = {"name": "x", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "optional"}}
+        own.wire.result(asked, {"tools": [tool]})
+        asked = await own.wire.hear("tools/call")
         own.wire.result(asked, {"task": task})
 
         assert "t" == (await errand.outcome()).task.task_id

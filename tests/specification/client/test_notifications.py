@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
+import anyio
 import pytest
 
+from mcpgen import RequestRefused
 from mcpgen.generated import registry
 from tests.specification.citation import LABELS, everywhere, since, spec, with_handshakes
 from tests.specification.client.scripted_server import complete, on_both_loops, opened
@@ -69,18 +72,51 @@ async def test_handlers_of_every_home_are_told_what_a_server_tells_about_request
     assert [method] == [each for each, _ in told]
 
 
-@spec("2025-11-25", "client/elicitation#completion-notifications-for-url-mode-elicitation")
-@pytest.mark.parametrize("native_revision", ["2025-11-25"])
+def visiting() -> tuple[Any, list[Any]]:
+    """Return handlers that accept each URL and note which elicitations are completed, and their notes."""
+    handlers, told = listening("2025-11-25", "elicitation_complete")
+
+    async def accept(own: Any, params: Any, context: Any) -> Any:
+        del own, params, context
+        return registry.revision("2025-11-25").bindings().models.ElicitResult(action="accept")
+
+    return type("Handlers", (type(handlers),), {"elicit": accept})(), told
+
+
+PAGE = {"mode": "url", "message": "In.", "url": "https://example.com/in", "elicitationId": "e1"}
+
+
+@spec("2025-11-25", "client/elicitation#completion-notifications-for-url-mode-elicitation", "4ea2c8ef")
 @on_both_loops
-async def test_that_a_page_was_visited_is_told(native_revision: str) -> None:
-    handlers, told = listening(native_revision, "elicitation_complete")
-    async with opened("2025-11-25", native_revision=native_revision, handlers=handlers) as own:
-        for identity in ("e1", "unknown"):
+async def test_that_a_page_was_visited_is_told_once_and_other_pages_are_ignored() -> None:
+    handlers, told = visiting()
+    options = {"native_revision": "2025-11-25", "handlers": handlers, "capabilities": {"elicitation": {"url": {}}}}
+    async with opened("2025-11-25", **options) as own:
+        own.wire.tell("notifications/elicitation/complete", elicitationId="e1")  # not asked for yet
+        assert {"action": "accept"} == (await own.wire.ask("s1", "elicitation/create", PAGE))["result"]
+        for identity in ("unknown", "e1", "e1"):
             own.wire.tell("notifications/elicitation/complete", elicitationId=identity)
 
         assert [] == await own.wire.rest()
 
-    assert ["e1", "unknown"] == [params.elicitation_id for _, params in told]
+    assert ["e1"] == [params.elicitation_id for _, params in told]
+
+
+@spec("2025-11-25", "client/elicitation#completion-notifications-for-url-mode-elicitation", "4ea2c8ef")
+async def test_pages_that_an_error_lists_are_known() -> None:
+    handlers, told = visiting()
+    async with opened("2025-11-25", native_revision="2025-11-25", handlers=handlers) as own:
+        call = registry.revision("2025-11-25").bindings().methods.CALL_TOOL
+        errand, asked = await own.asked(own.client.request(call, call.params(name="x")))
+        own.wire.error(asked, -32042, data={"elicitations": [PAGE]})  # the client has not declared the mode
+        with pytest.raises(RequestRefused):
+            await errand.outcome()
+        for identity in ("e2", "e1"):
+            own.wire.tell("notifications/elicitation/complete", elicitationId=identity)
+
+        assert [] == await own.wire.rest()
+
+    assert ["e1"] == [params.elicitation_id for _, params in told]
 
 
 @spec("2025-11-25", "client/elicitation#completion-notifications-for-url-mode-elicitation")
@@ -107,3 +143,24 @@ async def test_a_handler_of_progress_is_told_beside_the_caller(revision: str) ->
 
     assert [(1, None, "half")] == seen
     assert [("half", token)] == [(params.message, params.progress_token) for _, params in told]
+
+
+@spec("2025-11-25", "basic/utilities/cancellation#implementation-notes")
+async def test_the_reason_of_a_cancellation_is_logged_on_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "mcpgen.session")
+    never = anyio.Event()
+
+    async def elicit(*_: Any) -> Any:
+        await never.wait()
+
+    async with opened("2025-11-25", elicit=elicit) as own:
+        form = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}
+        own.wire.say({"jsonrpc": "2.0", "id": "s1", "method": "elicitation/create", "params": form})
+        own.wire.tell("notifications/cancelled", requestId="unknown", reason="none of yours")
+        own.wire.tell("notifications/cancelled", requestId="s1", reason="the user\x1b[2J left")
+
+        assert [] == await own.wire.rest()
+
+    assert ["the server cancels its request or the stream 's1': the user\\x1b[2J left"] == [
+        each.getMessage() for each in caplog.records if each.name == "mcpgen.session"
+    ]

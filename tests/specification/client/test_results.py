@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from mcpgen import InvalidPayload, PeerError, RequestRefused
+from mcpgen import InvalidPayload, PeerError, RequestRefused, UnexpectedResult
 from mcpgen.runtime.errors import InvalidStructuredContent
-from tests.specification.citation import HANDSHAKES, STATELESS, everywhere, since, spec
+from tests.specification.citation import HANDSHAKES, LABELS, STATELESS, everywhere, since, spec, without_handshakes
 from tests.specification.client.scripted_server import complete, on_both_loops, opened
 
 pytestmark = pytest.mark.anyio
@@ -249,6 +249,31 @@ async def test_a_raw_error_keeps_its_code(revision: str) -> None:
     assert -32002 == failure.value.code
 
 
+# --- results of extensions
+
+
+@spec("2026-07-28", "basic/index#resulttype", "e5f5e7e3")
+@without_handshakes
+@pytest.mark.parametrize(
+    "options",
+    [{"extensions": ["com.example/x"]}, {"capabilities": {"extensions": {"com.example/x": {}}}}],
+    ids=["identifier", "capability"],
+)
+async def test_a_result_of_an_extension_without_types_is_returned_as_it_came(options: Any, revision: str) -> None:
+    found = {"resultType": "com.example/deferred", "ticket": 5}
+    async with opened(revision, can={"tools": {}, "extensions": {"com.example/x": {}}}, **options) as own:
+        assert found == await own.answered(own.client.list_tools(), found)
+        assert found == await own.answered(own.client.call_tool("x"), found)
+        with pytest.raises(UnexpectedResult, match="has no types"):
+            await own.answered(own.client.call_tool("x", returns=int), found)
+        with pytest.raises(InvalidPayload):
+            await own.answered(own.client.call_tool("x"), {"resultType": 5})
+        assert [] == (await own.answered(own.client.call_tool("x"), complete(revision, content=[]))).content
+    async with opened(revision, can={"tools": {}}, **options) as own:  # the server has not declared it
+        with pytest.raises(InvalidPayload, match=r"the result type .* is unknown"):
+            await own.answered(own.client.call_tool("x"), found)
+
+
 # --- structured results
 
 
@@ -335,6 +360,17 @@ async def test_a_code_that_earlier_implementations_chose_has_no_meaning(code: in
         assert [] == await own.wire.rest()
 
     assert (RequestRefused, code, "odd") == (type(caught.value), caught.value.code, caught.value.message)
+
+
+@spec("2026-07-28", "server/utilities/caching#time-to-live-ttl-field", "03295f38")
+@without_handshakes
+@on_both_loops
+async def test_a_negative_lifetime_is_read_as_0(revision: str) -> None:
+    async with opened(revision, more={"ttlMs": -1}, revisions=[LABELS[-2], revision]) as own:
+        assert revision == own.client.revision
+        listed = await own.answered(own.client.list_tools(), complete(revision, is_list=True, tools=[]) | {"ttlMs": -4})
+
+    assert 0 == listed.ttl_ms
 
 
 @spec("2026-07-28", "server/utilities/caching#time-to-live-ttl-field", "eef133ec")

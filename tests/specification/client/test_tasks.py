@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from mcpgen import ClientLimits, RequestTimedOut, UnsupportedByPeer
+from mcpgen.generated import registry
 from tests.specification.citation import spec
-from tests.specification.client.scripted_server import opened
+from tests.specification.client.scripted_server import on_both_loops, opened
 
 pytestmark = pytest.mark.anyio
 
@@ -60,3 +62,121 @@ async def test_a_tool_that_cannot_be_a_task_is_not_started_as_one(support: str |
         await errand.outcome()
 
     assert "task" not in call["params"]
+
+
+@spec("2025-11-25", "basic/utilities/tasks#tool-level-negotiation")
+@pytest.mark.parametrize("how", ["tools", "request_json"])
+async def test_a_client_that_has_listed_the_tools_does_not_list_them_again(how: str) -> None:
+    async with opened(REVISION, can=CAN) as own:
+        listing = own.client.list_tools() if how == "tools" else own.client.request_json("tools/list")
+        errand, asked = await own.asked(listing)
+        own.wire.result(asked, listed("required"))
+        await errand.outcome()
+        errand, call = await own.asked(own.client.call_tool("x"))
+        own.wire.result(call, {"task": TASK})
+        own.wire.result(await own.wire.hear("tasks/result"), DONE)
+        await errand.outcome()
+
+    assert ("tools/call", {}) == (call["method"], call["params"]["task"])
+
+
+@spec("2025-11-25", "basic/utilities/tasks#tool-level-negotiation")
+async def test_a_changed_list_of_tools_is_read_again_before_the_next_call() -> None:
+    async with opened(REVISION, can=CAN) as own:
+        errand, asked = await own.asked(own.client.list_tools())
+        own.wire.result(asked, listed("required"))
+        await errand.outcome()
+        own.wire.tell("notifications/tools/list_changed")
+        errand, asked = await own.asked(own.client.call_tool("x"))
+        own.wire.result(asked, listed(None))
+        call = await own.wire.hear("tools/call")
+        own.wire.result(call, {"content": []})
+        await errand.outcome()
+
+    assert "tools/list" == asked["method"]
+    assert "task" not in call["params"]
+
+
+async def raw_call(own: Any, **more: Any) -> Any:
+    """Call the tool ``x`` with the methods of the native revision 2025-11-25."""
+    methods = registry.revision(REVISION).bindings().methods
+    return await own.client.request(methods.CALL_TOOL, methods.CALL_TOOL.params(name="x", **more))
+
+
+def as_task() -> dict[str, Any]:
+    return {"task": registry.revision(REVISION).bindings().models.TaskMetadata()}
+
+
+@spec("2025-11-25", "basic/utilities/tasks#tool-level-negotiation", "e715fcef")
+@pytest.mark.parametrize("support", [None, "forbidden"])
+async def test_a_raw_call_of_a_tool_that_cannot_be_a_task_is_not_sent_as_one(support: str | None) -> None:
+    async with opened(REVISION, can=CAN, native_revision=REVISION) as own:
+        errand, asked = await own.asked(raw_call(own, **as_task()))
+        own.wire.result(asked, listed(support))
+        with pytest.raises(UnsupportedByPeer, match="call it without `task`"):
+            await errand.outcome()
+
+        assert "tools/list" == asked["method"]
+        assert [] == await own.wire.rest()
+
+
+@spec("2025-11-25", "basic/utilities/tasks#tool-level-negotiation", "44899c5e")
+@pytest.mark.parametrize("support", ["optional", "required"])
+async def test_a_raw_call_of_a_tool_is_a_task_where_the_caller_or_the_tool_wants_it(support: str) -> None:
+    async with opened(REVISION, can=CAN, native_revision=REVISION) as own:
+        errand, asked = await own.asked(raw_call(own, **(as_task() if support == "optional" else {})))
+        own.wire.result(asked, listed(support))
+        call = await own.wire.hear("tools/call")
+        own.wire.result(call, {"task": TASK})
+        if support == "required":  # the caller does not expect a task, so the client waits for its result
+            own.wire.result(await own.wire.hear("tasks/result"), DONE)
+        result = await errand.outcome()
+
+    assert {} == call["params"]["task"]
+    assert ("done" == result.content[0].text) if support == "required" else ("t1" == result.task.task_id)
+
+
+@spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements", "fbd6da83")
+@spec("2025-11-25", "schema#cancellednotificationparams", "253c8c6a")
+@on_both_loops
+@pytest.mark.parametrize("is_raw", [False, True])
+@pytest.mark.parametrize("is_timeout", [False, True])
+async def test_a_call_is_cancelled_by_tasks_cancel_once_the_server_has_named_its_task(
+    *, is_raw: bool, is_timeout: bool
+) -> None:
+    limits = ClientLimits(call_seconds=0.1 if is_timeout else 60)
+    async with opened(REVISION, can=CAN, native_revision=REVISION if is_raw else None, limits=limits) as own:
+        errand, asked = await own.asked(raw_call(own, **as_task()) if is_raw else own.client.start_tool("x"))
+        own.wire.result(asked, listed("optional"))
+        call = await own.wire.hear("tools/call")
+        if is_timeout:
+            with pytest.raises(RequestTimedOut):
+                await errand.outcome()
+        else:
+            await errand.cancel()
+        assert [] == await own.wire.rest()
+
+        own.wire.result(call, {"task": TASK})
+        (said,) = await own.wire.rest()
+        own.wire.result(said, {**TASK, "status": "cancelled"})
+
+        assert ("tasks/cancel", {"taskId": "t1"}) == (said["method"], said["params"])
+        assert [] == await own.wire.rest()
+
+
+@spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements", "fbd6da83")
+async def test_a_cancelled_call_that_becomes_no_task_leaves_nothing_to_cancel() -> None:
+    async with opened(REVISION, can=CAN, limits=ClientLimits(max_in_flight=1)) as own:
+        calls = []
+        for number in range(3):
+            errand, asked = await own.asked(own.client.start_tool("x"))
+            if number == 0:
+                own.wire.result(asked, listed("optional"))
+                asked = await own.wire.hear("tools/call")
+            calls.append(asked)
+            await errand.cancel()
+        own.wire.result(calls[0], {"task": TASK})  # forgotten, since two later calls are cancelled, too
+        own.wire.error(calls[1], -32603)
+        own.wire.result(calls[2], {"content": []})
+
+        assert [] == await own.wire.rest()

@@ -72,6 +72,35 @@ async def test_a_session_that_is_lost_is_begun_again_and_nobody_notices(
         assert "t" == left.headers["mcp-session-id"]
 
 
+@spec("2025-11-25", "server/utilities/pagination#implementation-guidelines", "f5b6f5c0")
+@pytest.mark.parametrize("revision", HTTP)
+async def test_a_cursor_of_a_lost_session_is_not_sent_in_another(revision: str) -> None:
+    async with opened(revision, session="s") as (client, server):
+        server.is_judged = False
+        listing, first = server.start(client.list_tools()), await server.hear(method="tools/list")
+        await first.result({"tools": [], "nextCursor": "c1"})
+        await listing.outcome()
+        listing, second = server.start(client.list_tools("c1")), await server.hear(method="tools/list")
+        await second.answer(404)
+        await renew(server, revision)
+        await (await server.hear("GET")).answer(405)
+        with pytest.raises(RequestLost, match="list again from the start"):
+            await listing.outcome()
+        with pytest.raises(RequestLost, match="list again from the start"):
+            await client.list_tools("c1")
+
+        assert [] == server.unheard
+
+        listing, again = server.start(client.list_tools()), await server.hear(method="tools/list")
+        await again.result({"tools": [], "nextCursor": "c1"})  # the same cursor, now of the new session
+        await listing.outcome()
+        listing, last = server.start(client.list_tools("c1")), await server.hear(method="tools/list")
+        await last.result({"tools": []})
+        await listing.outcome()
+
+        assert {"cursor": "c1"} == last.message["params"]
+
+
 @spec("2025-11-25", "basic/transports#session-management")
 async def test_requests_that_find_the_session_lost_together_share_another() -> None:
     async with opened("2025-11-25", session="s") as (client, server):

@@ -1,0 +1,101 @@
+"""Whether the answer to a form fits the form.
+
+Spec:
+    2025-11-25 and 2026-07-28, client/elicitation, "Requested Schema" and "Form Mode Security".
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["find_mismatch"]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+_TYPES: Final[Mapping[str, Callable[[Any], bool]]] = {
+    "array": lambda value: isinstance(value, list),
+    "boolean": lambda value: isinstance(value, bool),
+    "integer": lambda value: _is_number(value) and value == math.floor(value),
+    "number": _is_number,
+    "string": lambda value: isinstance(value, str),
+}
+
+_BOUNDS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "maximum": lambda value, bound: value <= bound,
+    "maxItems": lambda value, bound: len(value) <= bound,
+    "maxLength": lambda value, bound: len(value) <= bound,
+    "minimum": lambda value, bound: value >= bound,
+    "minItems": lambda value, bound: len(value) >= bound,
+    "minLength": lambda value, bound: len(value) >= bound,
+}
+_BOUNDS_OF: Final[Mapping[str, tuple[str, ...]]] = {
+    "array": ("minItems", "maxItems"),
+    "integer": ("minimum", "maximum"),
+    "number": ("minimum", "maximum"),
+    "string": ("minLength", "maxLength"),
+}
+
+# Only what is certainly wrong is refused: a user should not have to argue about the form of an address.
+_FORMATS: Final[Mapping[str, Callable[[str], object]]] = {
+    "date": date.fromisoformat,
+    "date-time": datetime.fromisoformat,
+    "email": lambda text: text.index("@"),
+    "uri": lambda text: urlsplit(text).scheme[0],
+}
+
+
+def find_mismatch(content: Mapping[str, Any], schema: Mapping[str, Any]) -> str | None:
+    """Return why *content* does not fit the form *schema*, in words; None if it does."""
+    fields: Mapping[str, Any] = schema.get("properties", {})
+    for name in schema.get("required") or ():
+        if name not in content:
+            return f"the field {name!r} is required"
+    for name, value in content.items():
+        reason = _field_mismatch(value, fields[name]) if name in fields else None
+        if reason is not None:
+            return f"the field {name!r} {reason}"
+    return None
+
+
+def _field_mismatch(value: Any, field: Mapping[str, Any]) -> str | None:
+    kind = str(field.get("type"))
+    if kind in _TYPES and not _TYPES[kind](value):
+        return f"must be of the type {kind}"
+    for name in _BOUNDS_OF.get(kind, ()):
+        if name in field and not _BOUNDS[name](value, field[name]):
+            return f"breaks its bound `{name}` ({field[name]})"
+    options = _options(field.get("items", {}) if kind == "array" else field)
+    if options is not None and any(each not in options for each in (value if kind == "array" else [value])):
+        return f"must be one of {', '.join(map(repr, options[:20]))}"
+    if kind == "string" and not _has_format(value, field.get("format")):
+        return f"must have the format {field['format']}"
+    return None
+
+
+def _options(field: Mapping[str, Any]) -> list[Any] | None:
+    """Return the values that a field allows; None if it is no selection."""
+    titled = field.get("oneOf") or field.get("anyOf")
+    if titled:
+        return [each["const"] for each in titled]
+    found = field.get("enum")
+    return None if found is None else list(found)
+
+
+def _has_format(text: str, name: object) -> bool:
+    check = _FORMATS.get(str(name))
+    if check is None:
+        return True
+    try:
+        check(text)
+    except (ValueError, IndexError):
+        return False
+    return True

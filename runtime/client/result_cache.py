@@ -1,0 +1,141 @@
+"""The results that a client keeps for as long as the server allows.
+
+Theory of operation. Each client has a cache of its own, which lives as long as the connection. So results are never
+shared between users, whatever their `cacheScope` says. A result is kept under its method and params, and each page of a
+list by itself. A notification that something has changed removes the results that it is about.
+
+Spec:
+    2026-07-28, server/utilities/caching.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mcpgen.runtime.client.subscriptions import Change
+
+__all__ = ["ResultCache"]
+
+# 2026-07-28, server/utilities/caching: the results that have `ttlMs`, without `server/discover`, which the client sends
+# once, and `ping` as a sign of life.
+_METHODS: Final = frozenset(
+    {"prompts/list", "resources/list", "resources/read", "resources/templates/list", "tools/list"}
+)
+_CHANGED: Final[Mapping[str, tuple[str, ...]]] = {
+    "prompts": ("prompts/list",),
+    "resources": ("resources/list", "resources/templates/list"),
+    "tools": ("tools/list",),
+}
+_READ: Final = "resources/read"
+_TRACE_CONTEXT: Final = frozenset({"baggage", "traceparent", "tracestate"})
+# About what the key and the place of a result take in memory.
+_OVERHEAD_BYTES: Final = 500
+
+_clock = time.monotonic
+
+
+class _Hint(Struct, rename="camel"):
+    ttl_ms: int | float = 0
+
+
+class _Key(Struct):
+    cursor: str | None = None
+    uri: str | None = None
+
+
+class _Kept(Struct):
+    raw: Raw
+    stale_at: float
+    size: int
+
+
+_decode_hint: Final = msgspec.json.Decoder(_Hint).decode
+
+
+class ResultCache:
+    """The results of one server that are fresh.
+
+    Args:
+        max_bytes: The total size of the results, at most. The oldest make room for new ones.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._kept: dict[tuple[str, str | None], _Kept] = {}
+        self._changes = 0
+
+    @property
+    def changes(self) -> int:
+        """How many changes the server has reported. A result that was requested before the last one is not kept."""
+        return self._changes
+
+    def key(
+        self, method: str, value: Mapping[str, object], meta: Mapping[str, object] | None
+    ) -> tuple[str, str | None] | None:
+        """Return the key of a request with the option *meta*; None if its result is not kept.
+
+        Params other than the URI and the cursor, such as `_meta`, could change the result. Trace context does not.
+        """
+        if method not in _METHODS or value.keys() - {"cursor", "uri"} or (meta or {}).keys() - _TRACE_CONTEXT:
+            return None
+        found = msgspec.convert(value, _Key)
+        return method, found.uri if method == _READ else found.cursor
+
+    def get(self, key: tuple[str, str | None]) -> Raw | None:
+        """Return a fresh result; None if there is none."""
+        found = self._kept.get(key)
+        if found is None:
+            return None
+        if _clock() < found.stale_at:
+            return found.raw
+        self._remove(key)
+        return None
+
+    def put(self, key: tuple[str, str | None], raw: Raw, changes: int) -> None:
+        """Keep *raw* while it is fresh; *changes* is their number when it was requested."""
+        try:
+            seconds = _decode_hint(raw).ttl_ms / 1000
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError):
+            return  # decoding it as the result explains the error
+        size = len(memoryview(raw)) + _OVERHEAD_BYTES + len(key[1] or "")
+        if seconds <= 0 or size > self._max_bytes or changes != self._changes:
+            return
+        self._remove(key)
+        while self._bytes + size > self._max_bytes:
+            self._remove(next(iter(self._kept)))
+        # A copy: the view would keep the whole frame alive.
+        self._kept[key] = _Kept(Raw(bytes(raw)), _clock() + seconds, size)
+        self._bytes += size
+
+    def forget(self, method: str) -> None:
+        """Remove the results of *method*: all pages of a list whose cursor is not valid any more."""
+        for each in [each for each in self._kept if each[0] == method]:
+            self._remove(each)
+
+    def changed(self, change: Change) -> None:
+        """Remove the results that a reported change is about."""
+        self._changes += 1
+        for each in _CHANGED.get(change.kind, ()):
+            self.forget(each)
+        if change.uri is not None:
+            for method, uri in list(self._kept):
+                if method == _READ and uri is not None and _overlap(uri, change.uri):
+                    self._remove((method, uri))
+
+    def _remove(self, key: tuple[str, str | None]) -> None:
+        found = self._kept.pop(key, None)
+        if found is not None:
+            self._bytes -= found.size
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether two URIs are equal, or one is of a part of the other's resource."""
+    return one == other or one.startswith(other.rstrip("/") + "/") or other.startswith(one.rstrip("/") + "/")
