@@ -12,6 +12,11 @@ Three rules hold on both; code that counts its running handlers relies on them:
 Python 3.12 can run the first steps of a task at once, instead of in the next turn of the loop. A response that waits
 for nothing is then written in the turn in which its request came. So a function may be over when `start` returns,
 except between `hold` and `release`: all messages that arrive together are read before a handler runs.
+
+Functions that `release` lets run together share one task on asyncio as long as none of them waits, because a task costs
+more than all of a usual call. The first that waits keeps the task, and each of the others gets its own, which the loop
+starts in its next turn. So at most one function of a task ever waits, and a cancellation finds the right one. The task
+is not shared further after a function that leaves something behind in it: a context variable or a cancellation.
 """
 
 from __future__ import annotations
@@ -19,12 +24,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from collections import deque
 from contextlib import asynccontextmanager
 from contextvars import copy_context
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVarTuple
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVarTuple, cast
 
 import anyio
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -159,15 +166,12 @@ def is_asyncio() -> bool:
         return False
 
 
-class _Task:
+class _Task(Struct, eq=False):
     """One coroutine on asyncio, and whether it has been entered."""
 
-    __slots__ = ("is_cancelled", "is_entered", "task")
-
-    def __init__(self) -> None:
-        self.task: asyncio.Task[None] | None = None  # an eager task runs before it is assigned here
-        self.is_entered = False
-        self.is_cancelled = False
+    task: asyncio.Task[None] | None = None  # an eager task runs before it is assigned here
+    is_entered: bool = False
+    is_cancelled: bool = False
 
     def cancel(self) -> None:
         self.is_cancelled = True
@@ -182,8 +186,10 @@ class _Tasks:
         self._loop = loop
         self._running: set[_Task] = set()
         self._held: list[tuple[_Task, _Work]] | None = None
+        self._sharing: deque[tuple[_Task, _Work]] = deque()  # those that a shared task has yet to run
         # A task factory says how the program wants its tasks to be made. Do not bypass it.
-        self._start_eagerly = _start_eagerly if loop.get_task_factory() is None else None
+        self._has_factory = loop.get_task_factory() is not None
+        self._start_eagerly = None if self._has_factory else _start_eagerly
 
     def start(
         self, function: Callable[[*_Arguments], Coroutine[Any, Any, object]], /, *arguments: *_Arguments
@@ -201,9 +207,33 @@ class _Tasks:
         self._held = []
 
     def release(self) -> None:
-        held, self._held = self._held, None
-        for handle, work in held or ():
-            self._enter(handle, work)
+        held, self._held = self._held or [], None
+        if len(held) == 1 or self._has_factory:
+            for handle, work in held:
+                self._enter(handle, work)
+        elif held:
+            self._sharing.extend(held)
+            if self._start_eagerly is None:
+                self._loop.create_task(self._run_sharing())
+                self._loop.call_soon(self._enter_sharing)  # when the shared task has ended, or waits
+            else:
+                self._start_eagerly(self._run_sharing(), self._loop)
+                self._enter_sharing()
+
+    async def _run_sharing(self) -> None:
+        """Run functions in this task, until one has waited."""
+        task, context = cast("asyncio.Task[None]", asyncio.current_task()), copy_context()
+        while self._sharing:
+            handle, work = self._sharing.popleft()
+            handle.task = task
+            await work
+            if task.cancelling() or copy_context() != context:
+                return
+
+    def _enter_sharing(self) -> None:
+        """Start the functions that no shared task has run, each in its own task."""
+        while self._sharing:
+            self._enter(*self._sharing.popleft())
 
     def _enter(self, handle: _Task, work: _Work) -> None:
         if self._start_eagerly is None:
@@ -230,6 +260,7 @@ class _Tasks:
             handle.task = None  # a task that was cancelled keeps this frame, and they would keep each other
 
     async def end(self, cleanup_seconds: float) -> None:
+        self._enter_sharing()
         for handle in self._running:
             handle.cancel()
         tasks = [handle.task for handle in self._running if handle.task is not None]

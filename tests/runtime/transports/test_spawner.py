@@ -8,6 +8,7 @@ import logging
 import sys
 import weakref
 from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.lowlevel
@@ -16,6 +17,9 @@ import trio
 
 from mcpgen.runtime.transports.spawner import StartedFunction, is_asyncio, open_group, open_spawner
 from tests.patience import PATIENCE_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
 
 pytestmark = pytest.mark.anyio
 
@@ -383,6 +387,113 @@ async def test_a_task_factory_is_respected(anyio_backend: str) -> None:
                 assert ["task"] == made
     finally:
         loop.set_task_factory(None)
+
+
+async def run_together(*works: Callable[[], Coroutine[Any, Any, object]]) -> None:
+    """Start *works* together, and return when all have ended."""
+    async with open_spawner() as spawner:
+        spawner.hold()
+        handles = [spawner.start(each) for each in works]
+        spawner.release()
+        with anyio.fail_after(PATIENCE_SECONDS):
+            await anyio.wait_all_tasks_blocked()
+        del handles
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_functions_that_do_not_wait_share_a_task_and_others_have_their_own(anyio_backend: str) -> None:
+    del anyio_backend
+    tasks: list[asyncio.Task[object] | None] = []
+
+    async def brief() -> None:
+        tasks.append(asyncio.current_task())
+
+    async def waiting() -> None:
+        await brief()
+        await anyio.lowlevel.checkpoint()
+
+    await run_together(brief, brief, waiting, brief, waiting)
+
+    assert tasks[0] is tasks[1] is tasks[2]
+    assert 3 == len(set(tasks))
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("first", ["sets a variable", "cancels its task", "raises a cancellation", "exits"])
+async def test_a_function_leaves_nothing_to_those_that_it_could_share_a_task_with(
+    anyio_backend: str, first: str
+) -> None:
+    del anyio_backend
+    seen: list[str | None] = []
+
+    async def leaving() -> None:
+        if first == "sets a variable":
+            PLACE.set("mine")
+        elif first == "cancels its task":
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+        elif first == "raises a cancellation":
+            raise asyncio.CancelledError
+        else:
+            raise SystemExit(3)
+
+    async def looking() -> None:
+        await anyio.lowlevel.checkpoint()
+        seen.append(PLACE.get(None))
+
+    await run_together(leaving, looking, leaving, leaving, looking)
+
+    assert [None, None] == seen
+
+
+@pytest.mark.parametrize("when", ["before they run", "while one waits"])
+async def test_of_functions_that_run_together_one_is_cancelled(when: str) -> None:
+    ends: dict[str, str] = {}
+
+    async def waiting(name: str) -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ends[name] = "cancelled"
+
+    async def brief(name: str) -> None:
+        ends[name] = "returned"
+
+    async with open_spawner() as spawner:
+        spawner.hold()
+        spawner.start(brief, "first")
+        handle = spawner.start(waiting, "second")
+        spawner.start(brief, "third")
+        spawner.start(waiting, "fourth")
+        if when == "before they run":
+            handle.cancel()
+        spawner.release()
+        if when == "while one waits":
+            await anyio.wait_all_tasks_blocked()
+            handle.cancel()
+        await anyio.wait_all_tasks_blocked()
+
+        assert {"first": "returned", "second": "cancelled", "third": "returned"} == ends
+    assert "cancelled" == ends["fourth"]
+
+
+async def test_functions_that_run_together_are_entered_even_at_the_end() -> None:
+    ends: list[int] = []
+
+    async def work(number: int) -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ends.append(number)
+
+    async with open_spawner() as spawner:
+        spawner.hold()
+        for number in range(3):
+            spawner.start(work, number)
+        spawner.release()
+
+    assert [0, 1, 2] == sorted(ends)
 
 
 @pytest.mark.parametrize("anyio_backend", ["trio"])
