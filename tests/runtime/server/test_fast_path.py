@@ -81,6 +81,22 @@ def functions(server: Server) -> None:  # noqa: C901 (a list)
     async def whole(text: str) -> models.CallToolResult:
         return models.CallToolResult(content=[models.TextContent(text=text)], is_error=True, meta={"a/b": text})
 
+    @server.tool
+    async def result(text: str) -> models.CallToolResult:
+        unpaired: Any = {"surrogate": "\ud800", "number": 1}.get(text, text)
+        block = models.TextContent(text=unpaired)
+        audience = models.TextContent(text=text, annotations=models.Annotations(audience=["user"]))
+        return {
+            "tool": models.CallToolResult(content=[audience]),
+            "other": models.CallToolResult(content=[block, block]),
+            "bytes": models.CallToolResult(content=[block], structured_content={"a": 1}),
+            '"\\/': models.CallToolResult(content=[models.TextContent(text=text, meta={"a/b": 1})]),
+            "": models.CallToolResult(content=[block], is_error=False),
+            "</script>": models.CallToolResult(content=[block], meta={"a/b": 1}),
+            "%s {} \\u0000": models.CallToolResult(content={0: block}),  # type: ignore[arg-type]
+            '"_meta"': models.CallToolResult(content=[models.TextContent(type="x", text=text)]),  # type: ignore[call-arg]
+        }.get(text, models.CallToolResult(content=[block]))
+
     @server.tool(structured=True)
     async def framed(text: str) -> str:
         return text
@@ -116,7 +132,7 @@ def functions(server: Server) -> None:  # noqa: C901 (a list)
         return {"bytes": b"x", "number": 1, "surrogate": "\ud800"}.get(text, text)  # type: ignore[return-value]
 
 
-TEXT_TOOLS = ("echo", "blocks", "whole", "framed", "wide", "demand", "chatty", "fail", "refuse", "liar")
+TEXT_TOOLS = ("echo", "blocks", "whole", "result", "framed", "wide", "demand", "chatty", "fail", "refuse", "liar")
 TOOLS = (*TEXT_TOOLS, "many", "structured", "number", "nothing")
 
 
@@ -336,6 +352,17 @@ def call(revision: str, tool: str, arguments: bytes) -> bytes:
     return head.encode() + arguments + f"{meta}}}}}".encode()
 
 
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize(
+    "text",
+    ["plain", "tool", "other", "bytes", '"\\/', "", "</script>", "%s {} \\u0000", '"_meta"', "surrogate", "number"],
+)
+def test_both_ways_say_the_same_of_full_results(revision: str, text: str) -> None:
+    short, long = both_ways(revision, [call(revision, "result", json.dumps({"text": text}).encode())])
+
+    assert long == short
+
+
 # --- that all this bites
 
 
@@ -370,7 +397,7 @@ def spoil(monkeypatch: pytest.MonkeyPatch, mistake: str) -> None:
         return json.dumps(text).encode()
 
     if mistake == "writes text in another way":
-        monkeypatch.setattr("mcpgen.runtime.server.dispatcher._encode", write)
+        monkeypatch.setattr(fast_path, "_encode", write)
     else:
         monkeypatch.setattr(fast_path.FastPath, "__call__", eager)
 
