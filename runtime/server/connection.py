@@ -45,6 +45,20 @@ class Connection(SessionOutput):
         session: Its state.
     """
 
+    __slots__ = (
+        "_delayed_changes",
+        "_engine",
+        "_has_spans",
+        "_idle",
+        "_messages",
+        "_response_count",
+        "_running",
+        "_running_notifications",
+        "_spawner",
+        "_writer",
+        "session",
+    )
+
     def __init__(self, engine: Engine, writer: MessageWriter, spawner: Spawner) -> None:
         self.session: ServerSession = ServerSession(engine, self, engine.new_principal())
         self._engine = engine

@@ -355,6 +355,8 @@ class SessionOutput:
     client's retry.
     """
 
+    __slots__ = ()
+
     def send(self, message: bytes, about: Exchange | OpenRequest | None, /) -> None:
         """Write a request or a notification that belongs to *about*; None: to no request."""
 

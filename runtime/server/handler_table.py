@@ -140,6 +140,7 @@ class HandlerTable:
         self.discover_result: Callable[[str], bytes] = caches[3]
         self._notification_handlers: dict[tuple[str, str], NotificationHandler | None] = {}
         self._signatures: dict[str, bytes] = {}
+        self._last_client: tuple[Peer, Mapping[str, object] | None] | None = None
         self._param_headers: dict[str, ParamHeaders] = {}
 
     def refresh(self) -> None:
@@ -220,9 +221,17 @@ class HandlerTable:
     def client_meta(self, peer: Peer) -> Mapping[str, object] | None:
         """Return the metadata that the native revision wants in each request; None if it wants none.
 
+        Sessions of the same *peer* that follow each other share it; clients with equal declarations share a peer.
+
         Spec:
             2026-07-28, basic/index, "Per-request protocol fields".
         """
+        last = self._last_client
+        if last is None or last[0] is not peer:
+            last = self._last_client = peer, self._make_client_meta(peer)
+        return last[1]
+
+    def _make_client_meta(self, peer: Peer) -> Mapping[str, object] | None:
         if registry.revision(self.native_revision).era != "stateless":
             return None
         to_native = codec(NEWEST, self.native_revision)

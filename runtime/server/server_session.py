@@ -88,7 +88,6 @@ class ServerSession:
         declared: The capabilities that were declared to it.
         is_initialized: Whether it has sent `notifications/initialized`.
         log_level: The least severe log entries that it asked for; UNSET before it does.
-        subscriptions: What the clients are subscribed to.
         exchanges: What the open requests are served by, by id: an exchange, or the request itself if no handler runs.
         server_requests: The requests to the client that are not done, by id.
         running: How many handlers run, including those that ignore their cancellation.
@@ -98,6 +97,33 @@ class ServerSession:
         entry: The session's entry in a quota; None if sessions have none.
         is_closed: Whether the peer has disconnected.
     """
+
+    __slots__ = (
+        "_sessions",
+        "_subscriptions",
+        "declared",
+        "engine",
+        "entry",
+        "exchanges",
+        "handlers",
+        "held_bytes",
+        "is_closed",
+        "is_initialized",
+        "kept_bytes",
+        "last_id",
+        "limits",
+        "log_level",
+        "malformed_count",
+        "meta",
+        "open_requests",
+        "output",
+        "owner",
+        "peer",
+        "principal",
+        "running",
+        "server_requests",
+        "user",
+    )
 
     def __init__(self, engine: Engine, output: SessionOutput, principal: str = "") -> None:
         self.engine = engine
@@ -112,7 +138,7 @@ class ServerSession:
         self.declared: Mapping[str, object] = {}
         self.is_initialized: bool = False
         self.log_level: str | UnsetType = UNSET
-        self.subscriptions: Subscriptions = Subscriptions()
+        self._subscriptions: Subscriptions | None = None
         self.exchanges: dict[RequestId, Exchange | OpenRequest] = {}
         self.server_requests: dict[RequestId, ServerRequest] = {}
         self.running: int = 0
@@ -129,6 +155,13 @@ class ServerSession:
     def revision(self) -> str | None:
         """The revision of the handshake; None if there was none."""
         return None if self.peer is None else self.peer.revision
+
+    @property
+    def subscriptions(self) -> Subscriptions:
+        """What the clients are subscribed to; made on first use, since most sessions have no subscription."""
+        if self._subscriptions is None:
+            self._subscriptions = Subscriptions()
+        return self._subscriptions
 
     def overload(self, size: int = 0) -> str | None:
         """Return why no request that costs *size* bytes is served until others end; None if it is.
@@ -346,7 +379,7 @@ class ServerSession:
         self.exchanges.clear()
         if self.engine.tasks is not None:
             self.engine.tasks.forget(self.principal)
-        self.subscriptions = Subscriptions()
+        self._subscriptions = None
         self.keep(-self.kept_bytes)
 
     def _stop_any(self, open_request: Exchange | OpenRequest) -> None:

@@ -24,7 +24,7 @@ from mcpgen.runtime.server.dispatcher import take
 from mcpgen.runtime.server.exchange import Exchange
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from mcpgen.runtime.http.server.client_address import Client
     from mcpgen.runtime.http.server.event_store import EventStore
@@ -67,11 +67,29 @@ class HttpSession(CountedConnection):
 
     Attributes:
         entry: Counts the session; None before it is added to the table.
+        on_give_way: Ends the session early; None before it is added to the table.
         get_stream: The stream of messages that belong to no request.
         streams: The streams of requests that have not ended, by name.
         open_requests: The number of HTTP requests that are being answered.
         last_used: When it was last used, by the application's clock.
     """
+
+    __slots__ = (
+        "_current_stream",
+        "_ended_streams",
+        "_is_batch",
+        "_limits",
+        "_store",
+        "_stream_count",
+        "_streams_id",
+        "entry",
+        "get_stream",
+        "id",
+        "last_used",
+        "on_give_way",
+        "open_requests",
+        "streams",
+    )
 
     def __init__(  # noqa: PLR0913 (the parts that a session is put together from)
         self,
@@ -87,6 +105,7 @@ class HttpSession(CountedConnection):
     ) -> None:
         self.id: str = session_id
         self.entry: Entry | None = None
+        self.on_give_way: Callable[[HttpSession], None] | None = None
         self.get_stream: EventStream = EventStream(
             f"{streams_id}.0",
             store,
@@ -260,6 +279,11 @@ class HttpSession(CountedConnection):
         """Detach the stream that is sent over *response*, since its client has disconnected."""
         for each in (self.get_stream, *self.streams.values()):
             each.detach(response)
+
+    def give_way(self) -> None:
+        """End the session early."""
+        if self.on_give_way is not None:
+            self.on_give_way(self)
 
     def end_of_input(self) -> None:
         """Handle the shutdown of the application: fail pending requests to the client, and end the GET stream."""

@@ -105,6 +105,8 @@ class CountedConnection(Connection):
         ticket: Of the request whose messages are being read.
     """
 
+    __slots__ = ("_quota", "_tickets", "bucket", "client", "ticket")
+
     def __init__(self, engine: Engine, writer: MessageWriter, spawner: Spawner, quota: Quota, client: Client) -> None:
         super().__init__(engine, writer, spawner)
         self.session.user, self.session.owner = client.user, client.owner

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import secrets
 from collections import OrderedDict
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from mcpgen.runtime.http.server.http_session import BUSY, HALF_OPEN, IDLE
@@ -58,6 +57,7 @@ class SessionTable:
         self._clock = clock
         self._half_open: OrderedDict[str, HttpSession] = OrderedDict()
         self._in_use: OrderedDict[str, HttpSession] = OrderedDict()
+        self._end: Callable[[HttpSession], None] = self.end  # one object for all sessions
 
     def __len__(self) -> int:
         return len(self._half_open) + len(self._in_use)
@@ -68,8 +68,8 @@ class SessionTable:
     def add(self, session: HttpSession, peer: Peer) -> bool:
         """Add a session that *peer* has just started; return False if there is no room for it."""
         size = SESSION_BYTES + peer.memory_bytes
-        give_way = partial(self.end, session)
-        session.entry = self.quota.admit(session.client.owner, size, rank=HALF_OPEN, give_way=give_way)
+        session.on_give_way = self._end
+        session.entry = self.quota.admit(session.client.owner, size, rank=HALF_OPEN, give_way=session.give_way)
         if session.entry is None:
             return False
         session.session.entry = session.entry

@@ -73,6 +73,8 @@ _decode_arguments: Final = msgspec.json.Decoder(dict[str, object]).decode
 class StatelessConnection(CountedConnection):
     """The connection of one request, which ends with the answer or when the client disconnects."""
 
+    __slots__ = ("_response",)
+
     def __init__(  # noqa: PLR0913, PLR0917 (of `CountedConnection`, and the ticket of its request)
         self, engine: Engine, response: ResponseBuffer, spawner: Spawner, quota: Quota, client: Client, ticket: Ticket
     ) -> None:
