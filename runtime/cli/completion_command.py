@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import click
-from click.shell_completion import BashComplete, CompletionItem, FishComplete, ZshComplete
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from types import ModuleType
 
-    from click.shell_completion import ShellComplete
+    from click.shell_completion import CompletionItem
 
 __all__ = ["complete_target", "completion"]
 
-_SHELLS: Final[Mapping[str, type[ShellComplete]]] = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
+_SHELLS: Final = ("bash", "zsh", "fish")
 
 _PROGRAM: Final = "mcpgen"
 _VARIABLE: Final = "_MCPGEN_COMPLETE"  # click reads this variable, which it names after the program
@@ -28,14 +27,21 @@ fish: run once             mcpgen completion fish > ~/.config/fish/completions/m
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("shell", type=click.Choice(list(_SHELLS)))
+@click.argument("shell", type=click.Choice(_SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
     """Write a script that completes the commands and options of mcpgen in a shell."""
-    click.echo(_SHELLS[shell](context.find_root().command, {}, _PROGRAM, _VARIABLE).source())
+    completed = _shell_completion().get_completion_class(shell)
+    click.echo(completed(context.find_root().command, {}, _PROGRAM, _VARIABLE).source())
 
 
 def complete_target(context: click.Context, option: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
     """Let the shell complete the name of a file, which the server of most commands is."""
     del context, option
-    return [CompletionItem(incomplete, type="file")]
+    return [_shell_completion().CompletionItem(incomplete, type="file")]
+
+
+def _shell_completion() -> ModuleType:
+    from click import shell_completion  # noqa: PLC0415 (every command imports this module)
+
+    return shell_completion

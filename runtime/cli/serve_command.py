@@ -14,7 +14,6 @@ import click
 from mcpgen.runtime.api.server import Server
 from mcpgen.runtime.api.server_runner import print_terminal_hint, serve_command, shown_path, stdin_is_terminal
 from mcpgen.runtime.cli.completion_command import complete_target
-from mcpgen.runtime.cli.server.request_log import LoggedApplication, LoggedServer
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.transports import stdio_server
 from mcpgen.runtime.transports.graceful_shutdown import end_with_parent
@@ -147,14 +146,22 @@ def serve(  # noqa: PLR0913 (the options of the command)
             "allowed_hosts": hosts or None,
             "trusted_proxies": proxies or None,
         }
-        _serve_http(target, address, options, LoggedApplication if is_verbose else None, is_debug=is_debug)
+        _serve_http(
+            target, address, options, _request_log().LoggedApplication if is_verbose else None, is_debug=is_debug
+        )
         return
     is_at_terminal = stdin_is_terminal()
     with StandardStreams() as streams:
         found = _load_server(target, is_debug=is_debug)
         if is_at_terminal:
             print_terminal_hint(getattr(found, "name", "the server"), target)
-        stdio_server.run(LoggedServer(found) if is_verbose else found, streams=streams)
+        stdio_server.run(_request_log().LoggedServer(found) if is_verbose else found, streams=streams)
+
+
+def _request_log() -> ModuleType:
+    from mcpgen.runtime.cli.server import request_log  # noqa: PLC0415 (only --verbose needs it, and what it imports)
+
+    return request_log
 
 
 def _load_server(target: str, *, is_debug: bool) -> ServerInterface:
@@ -174,7 +181,7 @@ def _serve_http(
     target: str,
     address: str,
     options: Options,
-    wrap: Callable[[Application], LoggedApplication] | None,
+    wrap: Callable[[Application], object] | None,
     *,
     is_debug: bool,
 ) -> None:
