@@ -80,14 +80,14 @@ def abort_of(scope: Scope) -> Callable[[], object] | None:
     return None if extension is None else extension["abort"]
 
 
-async def send_json(send: Send, body: bytes, status: int = 200, headers: tuple[Header, ...] = ()) -> None:
-    """Send one JSON document.
+def send_json(send: Send, body: bytes, status: int = 200, headers: tuple[Header, ...] = ()) -> Awaitable[None]:
+    """Send one JSON document when it is awaited.
 
     Raises:
         ClientDisconnected: The client has closed its connection.
     """
     length = (b"content-length", b"%d" % len(body))
-    await _send_whole(send, body, status, [_JSON_TYPE, length, *headers])
+    return _send_whole(send, body, status, [_JSON_TYPE, length, *headers])
 
 
 async def _send_whole(send: Send, body: bytes, status: int, headers: list[Header]) -> None:

@@ -196,9 +196,9 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
-        size = self._head_size() + _HEADER_BYTES * len(self.headers)
         super().on_headers_complete()
-        self._note_waiting(size)
+        if self.pipeline or self._head_entry is not None:
+            self._note_waiting()
         self.headers: list[tuple[bytes, bytes]] = []  # collects trailers, which are ignored
         self._overhead_bytes = 0
 
@@ -285,11 +285,11 @@ class BoundedProtocol(HttpToolsProtocol):
         # Colon, space and line end of each header; method, version and line ends of the first line.
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) + 16
 
-    def _note_waiting(self, size: int) -> None:
-        """Count a complete head of *size* bytes if it waits behind another request."""
+    def _note_waiting(self) -> None:
+        """Count the complete head if it waits behind another request, and its incomplete part no longer."""
         if self.pipeline:
-            self._waiting_bytes += size
-        if (self.pipeline or self._head_entry is not None) and not self._count_heads():
+            self._waiting_bytes += self._head_size() + _HEADER_BYTES * len(self.headers)
+        if not self._count_heads():
             self._refuse(*_TOO_MANY_HEADS)
             raise OverflowError("too many heads wait")
 
