@@ -165,7 +165,8 @@ class ClientEngine:
                 )
                 found = await self._sender.send(request)
                 return await self._read(ask, value, found, keeps_tasks) if type(found) is Raw else found
-        cache_key = None if self.session.cache is None else self.session.cache.key(method, value, meta)
+        cache = self.session.cache
+        cache_key = None if cache is None else cache.key(method, value, meta)
         if "task" in value:
             self._declared.require_task(method)
         token = None if on_progress is None else self.session.next_token()
@@ -188,9 +189,11 @@ class ClientEngine:
             timeout_seconds=timeout_seconds,
             is_extended=method in self._extended or self._has_foreign_results,
             is_task="task" in value,
-            cache_key=cache_key,
         )
-        raw = await self._sender.send(request)
+        if cache is None or cache_key is None:
+            raw = await self._sender.send(request)
+        else:
+            raw = await self._sender.send_cached(request, cache, cache_key)
         if sizes is not None:
             sizes.append(len(memoryview(raw)))
         return await self._read(ask, value, raw, keeps_tasks)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
 
 import anyio
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.client.connection import ClientConnection
     from mcpgen.runtime.client.pending_request import Progress
+    from mcpgen.runtime.client.result_cache import CacheKey, ResultCache
     from mcpgen.runtime.protocol.messages import RequestId
 
 __all__ = ["CallOptions", "OnProgress", "OutgoingRequest", "RequestSender", "check_call_options"]
@@ -108,7 +109,6 @@ class OutgoingRequest(Struct, frozen=True, kw_only=True):
         decode_fast: Decodes a result on the fast path; None for one that has to go the regular path.
         is_extended: Whether an extension adds types of results, which the caller decodes.
         is_task: Whether the request is to become a task (2025-11-25).
-        cache_key: The key of the result in the cache; None if it is not kept.
     """
 
     method: str
@@ -120,7 +120,6 @@ class OutgoingRequest(Struct, frozen=True, kw_only=True):
     decode_fast: Callable[[Raw], Any] | None = None
     is_extended: bool = False
     is_task: bool = False
-    cache_key: tuple[str, str | None] | None = None
 
 
 class RequestSender:
@@ -134,21 +133,18 @@ class RequestSender:
         self._runs_here = connection.runs_here
         self._has_spans = has_opentelemetry()
 
-    async def send(self, request: OutgoingRequest) -> Any:
-        """Return the final result, undecoded unless the fast path has decoded it. A fresh one comes from the cache.
+    async def send_cached(self, request: OutgoingRequest, cache: ResultCache, key: CacheKey) -> Raw:
+        """Return the final result, undecoded: a fresh one of *cache*, or that of `send`, which is kept under *key*.
 
         Raises:
-            McpgenError: See `_send`.
+            McpgenError: See `send`.
         """
-        cache, key = self._session.cache, request.cache_key
-        if cache is None or key is None:
-            return await self._send(request)
         kept, changes = cache.get(key), cache.changes
         if kept is not None:
             return kept
         rounds: list[object] = []
         try:
-            found = await self._send(request, rounds)
+            found: Raw = await self.send(request, rounds)
         except RequestRefused:
             if key[1] is not None and key[0].endswith("/list"):
                 # 2026-07-28, server/utilities/caching, "Interaction with Pagination": the cursor may be invalid.
@@ -158,8 +154,10 @@ class RequestSender:
             cache.put(key, found, changes)
         return found
 
-    async def _send(self, request: OutgoingRequest, rounds: list[object] | None = None) -> Any:
-        """Return the final result. Input for the server is collected, and noted in *rounds*.
+    async def send(self, request: OutgoingRequest, rounds: list[object] | None = None) -> Any:
+        """Return the final result, undecoded unless the fast path has decoded it.
+
+        Input for the server is collected, and noted in *rounds*.
 
         Raises:
             RequestRefused: The server answered with an error.
@@ -168,29 +166,29 @@ class RequestSender:
             InvalidPayload: The server requires input that it may not require.
         """
         session, params = self._session, request.params
-        is_stateless = session.is_stateless
         visited: set[str] = set()
         for _ in range(session.limits.max_rounds):
             try:
-                found = await self._send_again_if_lost(request, params)
-                if request.decode_fast is not None:
-                    value = request.decode_fast(found)
-                    if value is not None:
-                        return value
+                try:
+                    found = await self.send_once(request, params)
+                except RequestLost as lost:
+                    if not self._may_send_again(request, lost):
+                        raise
+                    found = await self.send_once(request, params)
+                if request.decode_fast is not None and (value := request.decode_fast(found)) is not None:
+                    return value
                 required: Raw | input_required.InputRequired = found
-                if is_stateless:
+                if session.is_stateless:
                     required = input_required.read_input_required(
                         session, request.method, found, is_extended=request.is_extended
                     )
                 if isinstance(required, Raw):
                     return required
             except RequestRefused as refusal:
-                urls = input_required.url_elicitation_required(session, refusal, visited)
-                if urls is None or is_stateless or request.method not in input_required.INPUT_REQUIRED_METHODS:
+                urls = await self._visit(request.method, refusal, visited)
+                if not urls:
                     raise
-                if not await self._visit(request.method, urls):
-                    raise
-                visited |= urls.input_requests.keys()
+                visited.update(urls)
                 continue
             if rounds is not None:
                 rounds.append(required)
@@ -201,30 +199,34 @@ class RequestSender:
         reason = f"the server required input more than {session.limits.max_rounds} times (`max_rounds`)"
         raise input_required.invalid_result(session, request.method, reason)
 
-    async def _send_again_if_lost(self, request: OutgoingRequest, params: bytes | UnsetType) -> Raw:
-        """Return the result. Send a request that only reads once more if its response stream breaks.
+    def _may_send_again(self, request: OutgoingRequest, lost: RequestLost) -> bool:
+        """Return whether to send a request once more, because its response stream broke and it only reads.
 
         The caller decides about other requests, such as calls of tools: the server may have handled them.
 
         Spec:
             2026-07-28, changelog, "Major changes": the client issues such a request again, with a new id.
         """
-        try:
-            return await self.send_once(request, params)
-        except RequestLost as lost:
-            only_reads = request.method in _ONLY_READ and type(lost) is RequestLost
-            if not only_reads or not self._session.is_stateless or lost.is_general:
-                raise
-            _LOG.info("%s is sent again: %s", request.method, lost)
-        return await self.send_once(request, params)
+        only_reads = request.method in _ONLY_READ and type(lost) is RequestLost
+        if not only_reads or not self._session.is_stateless or lost.is_general:
+            return False
+        _LOG.info("%s is sent again: %s", request.method, lost)
+        return True
 
-    async def _visit(self, method: str, required: input_required.InputRequired) -> bool:
-        """Ask the user to visit the URLs that an error lists. Return whether the user accepted all of them."""
+    async def _visit(self, method: str, refusal: RequestRefused, visited: set[str]) -> Collection[str]:
+        """Ask the user to visit the URLs that an error of 2025-11-25 lists, without those *visited*.
+
+        Return the ids of their elicitations; none if there are no such URLs, or the user has not accepted all of them.
+        """
+        session = self._session
+        urls = input_required.url_elicitation_required(session, refusal, visited)
+        if urls is None or session.is_stateless or method not in input_required.INPUT_REQUIRED_METHODS:
+            return ()
         try:
-            responses = await input_required.collect_input(self._session, method, required, self._make_context)
+            responses = await input_required.collect_input(session, method, urls, self._make_context)
         except InvalidPayload:
-            return False  # the client has not declared URL elicitation: the caller gets the error
-        return input_required.all_accepted(responses)
+            return ()  # the client has not declared URL elicitation: the caller gets the error
+        return urls.input_requests if input_required.all_accepted(responses) else ()
 
     async def send_once(self, request: OutgoingRequest, params: bytes | UnsetType) -> Raw:
         """Return the result, which may require input.
@@ -241,7 +243,8 @@ class RequestSender:
         seconds = limits.call_seconds if request.timeout_seconds is None else request.timeout_seconds
         if not seconds > 0:  # written so that it refuses nan, too
             raise UsageError(f"`timeout_seconds` is {seconds}; it must be greater than 0")
-        await self.wait_for_room(request.method, seconds)
+        if self._channel.is_full:
+            await self.wait_for_room(request.method, seconds)
         pending = self._session.send(request.method, params, token=request.token, is_task=request.is_task)
         self._deadlines.start(pending, seconds, limits.max_call_seconds)
         if self._has_spans:
@@ -253,9 +256,9 @@ class RequestSender:
                     await _report(pending.progress, request)
                 if pending.is_done:
                     break
-        finally:
-            if not pending.is_done:
-                self._session.cancel(pending, "the caller was cancelled")
+        except BaseException:
+            self._session.cancel(pending, "the caller was cancelled")
+            raise
         response = pending.response()
         if isinstance(response, ErrorResponse):
             raise RequestRefused(request.method, request.decode_error(response))

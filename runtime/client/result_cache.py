@@ -11,7 +11,7 @@ Spec:
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 from msgspec import Raw, Struct
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.client.subscriptions import Change
 
-__all__ = ["ResultCache"]
+__all__ = ["CacheKey", "ResultCache"]
 
 # 2026-07-28, server/utilities/caching: the results that have `ttlMs`, without `server/discover`, which the client sends
 # once, and `ping` as a sign of life.
@@ -37,6 +37,9 @@ _READ: Final = "resources/read"
 _TRACE_CONTEXT: Final = frozenset({"baggage", "traceparent", "tracestate"})
 # About what the key and the place of a result take in memory.
 _OVERHEAD_BYTES: Final = 500
+
+CacheKey: TypeAlias = tuple[str, str | None]
+"""The method of a request, and its URI or cursor."""
 
 _clock = time.monotonic
 
@@ -69,7 +72,7 @@ class ResultCache:
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._bytes = 0
-        self._kept: dict[tuple[str, str | None], _Kept] = {}
+        self._kept: dict[CacheKey, _Kept] = {}
         self._changes = 0
 
     @property
@@ -77,9 +80,7 @@ class ResultCache:
         """How many changes the server has reported. A result that was requested before the last one is not kept."""
         return self._changes
 
-    def key(
-        self, method: str, value: Mapping[str, object], meta: Mapping[str, object] | None
-    ) -> tuple[str, str | None] | None:
+    def key(self, method: str, value: Mapping[str, object], meta: Mapping[str, object] | None) -> CacheKey | None:
         """Return the key of a request with the option *meta*; None if its result is not kept.
 
         Params other than the URI and the cursor, such as `_meta`, could change the result. Trace context does not.
@@ -89,7 +90,7 @@ class ResultCache:
         found = msgspec.convert(value, _Key)
         return method, found.uri if method == _READ else found.cursor
 
-    def get(self, key: tuple[str, str | None]) -> Raw | None:
+    def get(self, key: CacheKey) -> Raw | None:
         """Return a fresh result; None if there is none."""
         found = self._kept.get(key)
         if found is None:
@@ -99,7 +100,7 @@ class ResultCache:
         self._remove(key)
         return None
 
-    def put(self, key: tuple[str, str | None], raw: Raw, changes: int) -> None:
+    def put(self, key: CacheKey, raw: Raw, changes: int) -> None:
         """Keep *raw* while it is fresh; *changes* is their number when it was requested."""
         try:
             seconds = _decode_hint(raw).ttl_ms / 1000
@@ -130,7 +131,7 @@ class ResultCache:
                 if method == _READ and uri is not None and _overlap(uri, change.uri):
                     self._remove((method, uri))
 
-    def _remove(self, key: tuple[str, str | None]) -> None:
+    def _remove(self, key: CacheKey) -> None:
         found = self._kept.pop(key, None)
         if found is not None:
             self._bytes -= found.size
