@@ -43,7 +43,7 @@ class PendingRequest(Struct, eq=False):
         method: Its method.
         event: Set by progress, and when the request is done.
         token: Its progress token; None if the caller wants no progress.
-        progress: Progress that the caller has not seen yet, oldest first; None if the caller wants none.
+        progress: Progress that the caller has not seen yet, oldest first; None if there was none.
         is_task: Whether the request is to become a task (2025-11-25), which is cancelled in another way.
         timeout_seconds: How long it may take, and again after each progress notification.
         max_seconds: How long it may take in all.
@@ -64,11 +64,6 @@ class PendingRequest(Struct, eq=False):
     _response: RawResponse | None = None
     _failure: Exception | None = None
 
-    def __post_init__(self) -> None:
-        """Make room for progress."""
-        if self.token is not None:
-            self.progress = deque(maxlen=_MAX_QUEUED_PROGRESS)
-
     @property
     def is_done(self) -> bool:
         """Whether there is a response, or none will come."""
@@ -86,9 +81,12 @@ class PendingRequest(Struct, eq=False):
 
     def add_progress(self, progress: Progress) -> None:
         """Queue *progress* for the caller, if it wants any."""
-        if self.progress is not None:
-            self.progress.append(progress)
-            self.event.set()
+        if self.token is None:
+            return
+        if self.progress is None:
+            self.progress = deque(maxlen=_MAX_QUEUED_PROGRESS)
+        self.progress.append(progress)
+        self.event.set()
 
     def response(self) -> RawResponse:
         """Return the response.

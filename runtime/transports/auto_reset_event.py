@@ -43,19 +43,18 @@ def auto_reset_event_factory() -> Callable[[], AutoResetEvent]:
 def same_loop_check() -> Callable[[], bool]:
     """Return a function that tells whether it is called in the event loop that runs now."""
     if is_asyncio():
-        loop = asyncio.get_running_loop()
-        return lambda: _running_loop() is loop
+        return partial(_runs, asyncio.get_running_loop())
     import trio  # noqa: PLC0415 (only where it runs already)
 
     token = trio.lowlevel.current_trio_token()
     return lambda: not is_asyncio() and trio.lowlevel.in_trio_run() and trio.lowlevel.current_trio_token() is token
 
 
-def _running_loop() -> asyncio.AbstractEventLoop | None:
+def _runs(loop: asyncio.AbstractEventLoop) -> bool:
     try:
-        return asyncio.get_running_loop()
+        return asyncio.get_running_loop() is loop
     except RuntimeError:
-        return None
+        return False
 
 
 class _FutureEvent:

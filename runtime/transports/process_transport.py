@@ -177,9 +177,6 @@ class _ProcessChannel:
     def stderr(self) -> str:
         return self._stderr.last
 
-    def write(self, message: bytes) -> None:
-        self._pump.write(message)
-
     async def drain(self) -> None:
         await self._pump.drain()
 
@@ -257,6 +254,7 @@ class _ProcessChannel:
         async with open_pump(
             source, sink, max_frame_bytes=frames, max_buffered_bytes=buffered, side="client"
         ) as self._pump:
+            self.write = self._pump.write
             self._started.set()
             try:
                 await self._is_closing.wait()

@@ -262,7 +262,7 @@ class _LoopPump(Pump):
                 self._flush_now()
             else:
                 self._loop.call_soon(self._flush_now)  # after the handlers that were started
-            if self.is_full and not self._always_reads:
+            if not self._always_reads and self.is_full:
                 self._pause()
                 self._loop.call_later(_HANGUP_CHECK_SECONDS, self._check_hangup, self._size)
         if not data:
