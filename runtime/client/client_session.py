@@ -201,13 +201,15 @@ class ClientSession:
         self.output.write(message)
 
     def resolve(self, request: PendingRequest, response: RawResponse) -> None:
-        """Finish *request* with its response."""
-        self._remove(request)
+        """Finish *request* with its response, and the stream that it opened: nothing may come on that afterwards."""
+        self.forget(request)
+        self.subscriptions.streams.pop(request.id, None)
         request.resolve(response)
 
     def fail_request(self, request: PendingRequest, failure: Exception) -> None:
-        """Finish *request*, whose response cannot be read."""
-        self._remove(request)
+        """Finish *request*, whose response cannot be read, and the stream that it opened."""
+        self.forget(request)
+        self.subscriptions.streams.pop(request.id, None)
         request.fail(failure)
 
     def forget(self, request: PendingRequest) -> bool:
@@ -279,8 +281,3 @@ class ClientSession:
         self._warnings += 1
         level = logging.WARNING if self._warnings <= _MAX_WARNINGS else logging.DEBUG
         _LOG.log(level, what, *details, exc_info=failure)
-
-    def _remove(self, request: PendingRequest) -> None:
-        """Forget *request*, and the stream that it opened: nothing may come on that after the response."""
-        self.forget(request)
-        self.subscriptions.streams.pop(request.id, None)

@@ -41,6 +41,8 @@ __all__ = ["MessageDispatcher"]
 # Characters of a malformed frame in the log: enough to recognise which code printed it.
 _MAX_SHOWN: Final = 80
 
+_RESPONSES: Final = (Response, ErrorResponse)
+
 _LOG = logging.getLogger("mcpgen.session")
 
 
@@ -68,6 +70,9 @@ class MessageDispatcher:
             return
         limits = self._session.limits
         message = envelope.decode(frame, max_batch_length=limits.max_batch_length, max_values=limits.max_values)
+        if isinstance(message, Response):  # most messages are
+            self._dispatch_response(message)
+            return
         if isinstance(message, SUSPECT):
             message = self._session.reading.reread(frame, message, limits)
         if isinstance(message, Batch):
@@ -82,7 +87,7 @@ class MessageDispatcher:
             handle_notification(self._session, self.requests, each)
 
     def _dispatch_message(self, message: Message | Malformed, batch: BatchResponse | None, frame: Frame = b"") -> None:
-        if isinstance(message, Response | ErrorResponse):
+        if isinstance(message, _RESPONSES):
             self._dispatch_response(message)
         elif isinstance(message, Notification):
             handle_notification(self._session, self.requests, message)
@@ -92,16 +97,23 @@ class MessageDispatcher:
             self._handle_malformed(message, frame, batch)
 
     def _dispatch_response(self, message: Response | ErrorResponse) -> None:
-        request = self._only_request() if message.id is None else self._session.pending.get(message.id)
-        if request is None and isinstance(message.id, str):
-            request = self._meant_request(message.id)
-        if request is None and self._session.cancel_late_task(message):
-            return
+        request = None if message.id is None else self._session.pending.get(message.id)
         if request is None:
+            request = self._find_request(message)
+        if request is not None:
+            self._session.resolve(request, message.result if isinstance(message, Response) else message)
+
+    def _find_request(self, message: Response | ErrorResponse) -> PendingRequest | None:
+        """Return the request of a response whose id is not that of an open request; None if there is none."""
+        request = None
+        if message.id is None:
+            request = self._only_request()
+        elif isinstance(message.id, str):
+            request = self._meant_request(message.id)
+        if request is None and not self._session.cancel_late_task(message):
             # 2026-07-28, basic/patterns/cancellation: the response to a cancelled request may still come. Ignore it.
             _LOG.debug("a response is ignored: the client does not wait for the request %r", message.id)
-            return
-        self._session.resolve(request, message.result if isinstance(message, Response) else message)
+        return request
 
     def _only_request(self) -> PendingRequest | None:
         """Return the request that an error without id is about. Before a revision is agreed, there is one at a time."""
