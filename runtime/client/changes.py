@@ -7,7 +7,6 @@ Spec:
 from __future__ import annotations
 
 import logging
-import random
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
@@ -229,6 +228,8 @@ class Changes:
             2026-07-28, basic/patterns, "Subscribe and Notify": if the channel is lost, the client issues the request
             again; basic/patterns/subscriptions, "Graceful Closure".
         """
+        import random  # noqa: PLC0415 (of use here only)
+
         session, wanted = self._session, self._stream.wanted
         for attempt in range(_MAX_ATTEMPTS):
             delay = _FIRST_DELAY_SECONDS * 2 ** min(self._breaks, _MAX_DOUBLINGS) if self._breaks else 0

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import tempfile
 import time
 from hashlib import sha256
 from pathlib import Path
@@ -107,6 +106,8 @@ class EraStore(EraCache):
 
     def _write(self, entries: _Entries) -> None:
         """Replace the file at once, so that no process reads half of it."""
+        import tempfile  # noqa: PLC0415 (few clients write; with it come `shutil` and three compressors)
+
         temporary = ""
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
