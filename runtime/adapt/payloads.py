@@ -30,6 +30,9 @@ Part: TypeAlias = Literal["params", "result", "notification", "error"]
 Sender: TypeAlias = Literal["client", "server"]
 """The side that sends a request or a notification; results and errors go the other way."""
 
+# What the modules export besides definitions.
+_FUNCTIONS = frozenset({"decode", "decoder"})
+
 # Errors of msgspec quote the peer's value, which may be as long as a message.
 MAX_REASON_CHARS = 400
 
@@ -122,9 +125,10 @@ def definition_payload(label: str, name: str) -> Payload:
         UnknownDefinition: It has no such definition.
     """
     door = bindings(label)
-    names = sorted({*door.models.__all__, *door.messages.__all__} - {"decode", "decoder"})
-    if name not in names:
-        raise UnknownDefinition(name, revision=label, similar=difflib.get_close_matches(name, names))
+    if name not in {*door.models.__all__} - _FUNCTIONS:  # then load `messages`, which few programs need
+        names = sorted({*door.models.__all__, *door.messages.__all__} - _FUNCTIONS)
+        if name not in names:
+            raise UnknownDefinition(name, revision=label, similar=difflib.get_close_matches(name, names))
     holder: Literal["_meta", "data"] = "data" if name == "Error" else "_meta"
     return _payload(label, name, [getattr(door, name)], holder)
 
