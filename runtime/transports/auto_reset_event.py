@@ -29,6 +29,10 @@ class AutoResetEvent(Protocol):
         """Return when `set` was called since the last return."""
         ...
 
+    async def wait_at_most(self, seconds: float) -> bool:
+        """Return True when `set` was called since the last return, or False after *seconds* without it."""
+        ...
+
 
 def auto_reset_event() -> AutoResetEvent:
     """Return a new event for the running event loop."""
@@ -79,6 +83,23 @@ class _FutureEvent:
                 self._future = None
         self._is_set = False
 
+    async def wait_at_most(self, seconds: float) -> bool:
+        if not self._is_set:
+            self._future = self._loop.create_future()
+            timer = self._loop.call_later(seconds, self._give_up, self._future)  # a tenth of a cancel scope of anyio
+            try:
+                await self._future
+            finally:
+                timer.cancel()
+                self._future = None
+        was_set, self._is_set = self._is_set, False
+        return was_set
+
+    @staticmethod
+    def _give_up(future: asyncio.Future[None]) -> None:
+        if not future.done():
+            future.set_result(None)
+
 
 class _AnyioEvent:
     __slots__ = ("_event",)
@@ -92,3 +113,11 @@ class _AnyioEvent:
     async def wait(self) -> None:
         await self._event.wait()
         self._event = anyio.Event()
+
+    async def wait_at_most(self, seconds: float) -> bool:
+        with anyio.move_on_after(seconds):
+            await self._event.wait()
+        was_set = self._event.is_set()
+        if was_set:
+            self._event = anyio.Event()
+        return was_set

@@ -192,12 +192,17 @@ class ResponseBuffer(Struct, eq=False):
         _LOG.warning("a response is not sent: clients leave too many bytes unread (max_unread_bytes)")
         self.abort()
 
-    async def wait_ready(self) -> None:
-        """Return when there is something to send, or the response has ended; only one task may wait at a time."""
+    async def wait_ready(self, seconds: float) -> bool:
+        """Return True when there is something to send, or the response has ended; False after *seconds* without that.
+
+        Only one task may wait at a time.
+        """
         while not self.is_ready:
             if self._written is None:
                 self._written = auto_reset_event()
-            await self._written.wait()
+            if not await self._written.wait_at_most(seconds):
+                return self.is_ready
+        return True
 
     async def drain(self) -> None:
         """Return when the buffer is no longer full, or the response has ended."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-import anyio
 from msgspec import UNSET
 
 from mcpgen.runtime.http.server.response_buffer import SMALL_BYTES
@@ -251,8 +250,7 @@ async def _wait_for_answer(
     state: AppState, response: ResponseBuffer, start_stream: Callable[[], object], seconds: float
 ) -> bytes | None:
     """Return the answer if it is the first message and comes within *seconds*; otherwise start a stream."""
-    with anyio.move_on_after(seconds):
-        await response.wait_ready()
+    await response.wait_ready(seconds)
     answer = response.sole_answer()
     # After a disconnect no stream starts: later messages would wait on a stream of which no client knows.
     may_start = not response.is_disconnected and not (state.is_shutting_down and response.has_ended)
@@ -294,12 +292,9 @@ async def _write_events(response: ResponseBuffer, send: Send, limits: HttpLimits
     await write({"type": "http.response.start", "status": 200, "headers": [*_EVENTS]})
     await write(_chunk(b""))  # the server sends the headers with the first part of the body
     while True:
-        if not response.is_ready:
-            with anyio.move_on_after(limits.keep_alive_seconds) as scope:
-                await response.wait_ready()
-            if scope.cancelled_caught and not response.is_ready:
-                await write(_chunk(KEEP_ALIVE))
-                continue
+        if not await response.wait_ready(limits.keep_alive_seconds):
+            await write(_chunk(KEEP_ALIVE))
+            continue
         chunk, is_last = response.take(), response.has_ended
         if response.is_disconnected:
             return
