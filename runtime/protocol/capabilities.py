@@ -336,8 +336,7 @@ def offers(capabilities: Mapping[str, object], revision: str, method: str) -> bo
         2025-11-25, server/tools, server/resources, server/prompts, server/utilities/completion,
         server/utilities/logging and basic/utilities/tasks, "Capabilities" each; 2024-11-05 has none for completions.
     """
-    methods = bindings(revision).methods
-    if method not in methods.CLIENT_REQUESTS and method not in methods.SERVER_NOTIFICATIONS:
+    if method not in _methods_of_servers(revision):
         return False
     return has_capability(capabilities, _known(revision, "ServerCapabilities", _SERVER_PATHS.get(method, ())))
 
@@ -373,6 +372,13 @@ def has_capability(declared: Mapping[str, object], path: Path) -> bool:
 
 def _is_mapping(value: object) -> TypeGuard[Mapping[str, object]]:
     return isinstance(value, Mapping)
+
+
+@cache
+def _methods_of_servers(revision: str) -> frozenset[str]:
+    """Return the requests that servers of *revision* answer, and the notifications that they send."""
+    methods = bindings(revision).methods
+    return frozenset({*methods.CLIENT_REQUESTS, *methods.SERVER_NOTIFICATIONS})
 
 
 @cache

@@ -192,9 +192,7 @@ def notify_extension(session: ServerSession, notification: ExtensionNotification
 
 def _change(revision: str, method: str, uri: str | None, stream_id: str | int | None) -> bytes:
     meta: Any = UNSET if stream_id is None else {_SUBSCRIPTION_ID: stream_id}
-    params: Any
-    if method == RESOURCE_UPDATED:
-        params = models.ResourceUpdatedNotificationParams(uri=uri or "", meta=meta)
-    else:
-        params = UNSET if stream_id is None else models.NotificationParams(meta=meta)
+    if method != RESOURCE_UPDATED:  # every revision writes these alike, and an author has no part in them
+        return envelope.encode_notification(method, UNSET if stream_id is None else {"_meta": meta})
+    params = models.ResourceUpdatedNotificationParams(uri=uri or "", meta=meta)
     return envelope.encode_notification(method, codec(NEWEST, revision).outgoing_notification(method).params(params))

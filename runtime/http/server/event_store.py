@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict, defaultdict, deque
 from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
@@ -156,9 +156,11 @@ class MemoryEventStore(EventStore):
         self._streams: OrderedDict[str, _Stream] = OrderedDict()  # least recently used first
         self._events: OrderedDict[int, _StoredEvent] = OrderedDict()  # by count, oldest first
         # Of each owner: the keys of its messages, oldest first, and what they hold.
-        self._owned: dict[str, OrderedDict[int, None]] = {}
+        self._owned: defaultdict[str, OrderedDict[int, None]] = defaultdict(OrderedDict)
         self._owned_bytes: dict[str, int] = {}
-        self._owned_streams: dict[str, OrderedDict[str, None]] = {}  # least recently used first
+        self._owned_streams: defaultdict[str, OrderedDict[str, None]] = defaultdict(
+            OrderedDict
+        )  # least recently used first
         self._count = 0  # of all messages ever appended
         self._bytes = 0
 
@@ -210,7 +212,7 @@ class MemoryEventStore(EventStore):
         self._events[self._count] = _StoredEvent(stream, number, message, now + self._lifetime)
         known.sequence.append(self._count)
         owner = _owner(stream)
-        self._owned.setdefault(owner, OrderedDict())[self._count] = None
+        self._owned[owner][self._count] = None
         self._owned_bytes[owner] = self._owned_bytes.get(owner, 0) + size
         self._bytes += size
 
@@ -245,7 +247,7 @@ class MemoryEventStore(EventStore):
 
     def _use(self, stream: str) -> None:
         self._streams.move_to_end(stream)
-        owned = self._owned_streams.setdefault(_owner(stream), OrderedDict())
+        owned = self._owned_streams[_owner(stream)]
         owned[stream] = None
         owned.move_to_end(stream)
 
