@@ -102,7 +102,7 @@ def build(*, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - the options
     document and --revision are those of an official revision. The bindings are written to DIR/v<label>/, with an
     underscore for each dot and hyphen of the label. They need only msgspec.
 
-    Without any of these, the options come from [tool.mcpgen] in pyproject.toml.
+    A command without any option takes its options from [tool.mcpgen] in pyproject.toml.
     """
     from mcpgen.codegen.build_run import chosen, run_build  # noqa: PLC0415 (see above)
     from mcpgen.codegen.build_summary import echo_built  # noqa: PLC0415 (likewise)

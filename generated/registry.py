@@ -39,7 +39,7 @@ class UnknownRevision(ValueError):
     def __init__(self, label: str) -> None:
         self.label = label
         labels = ", ".join(each.label for each in known())
-        super().__init__(f"unknown revision {label!r}; known are {labels}")
+        super().__init__(f"unknown revision {label!r}; the known revisions are {labels}")
 
 
 REVISIONS: tuple[Revision, ...] = (

@@ -190,8 +190,9 @@ def _hint(methods: ModuleType, method: str) -> str:
     requests = [sender for sender, table in _tables(methods, "params") if method in table]
     notifications = [sender for sender, table in _tables(methods, "notification") if method in table]
     if requests:
-        return f"it is a request from a {' or '.join(dict.fromkeys(requests))}, with params, result and error"
-    return f"it is a notification from a {' or '.join(notifications)}" if notifications else ""
+        return f"it is a request from a {' or '.join(dict.fromkeys(requests))}; its parts are params, result and error"
+    senders = " or ".join(notifications)
+    return f"it is a notification from a {senders}; its part is `notification`" if notifications else ""
 
 
 def _tables(methods: ModuleType, part: Part) -> list[tuple[Sender, Any]]:

@@ -23,7 +23,7 @@ __all__ = ["DEFAULTS", "Options", "refuse_unknown"]
 
 # Options that users look for in `connect`, and where they are.
 _OF_PROCESS = "it is an option of Process: connect(Process(command, environment=…, directory=…))"
-_OF_LIMITS = "it is one of ClientLimits: connect(…, limits=ClientLimits(call_seconds=…))"
+_OF_LIMITS = "time limits are options of ClientLimits: connect(…, limits=ClientLimits(call_seconds=…))"
 _OF_HTTP = "it is an option of Http: connect(Http(url, headers=…, auth=…))"
 _ELSEWHERE = {
     **dict.fromkeys(("headers", "auth", "client", "http_client"), _OF_HTTP),

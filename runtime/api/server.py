@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from types import NoneType
@@ -25,7 +26,7 @@ from mcpgen.runtime.server.functions.function_handlers import FunctionHandlers
 from mcpgen.runtime.server.handler_table import HandlerTable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
     from types import ModuleType
     from typing import Self, Unpack
 
@@ -125,7 +126,8 @@ class Server(ServerFunctions, ChangeNotifier, Generic[StateT]):
     ) -> None:
         self.name: str = name
         if not isinstance(cast("object", limits), (Limits, NoneType)):
-            raise UsageError(f"`limits` must be a Limits, such as Limits(max_in_flight=100), not {limits!r}")
+            kind = type(cast("object", limits)).__name__
+            raise UsageError(f"`limits` must be a Limits, such as Limits(max_in_flight=100), not {kind}")
         self.limits: Limits = Limits() if limits is None else limits
         if not name:
             raise UsageError("`name` is empty; give the server a name")
@@ -139,6 +141,7 @@ class Server(ServerFunctions, ChangeNotifier, Generic[StateT]):
         self._has_handlers = handlers is not None
         self._middleware: list[RegisteredMiddleware] = []
         self._registry.cache_hints = check_cache_hints(cache_hints, has_handlers=self._has_handlers)
+        _check_icons(icons)
         info = models.Implementation(
             name=name,
             version=version,
@@ -310,6 +313,11 @@ class Server(ServerFunctions, ChangeNotifier, Generic[StateT]):
         await server_runner.run_async(self, http, options)
 
 
+def _check_icons(icons: object) -> None:
+    if icons is not None and (isinstance(icons, str) or not isinstance(icons, Iterable)):
+        raise UsageError(f"`icons` must be a list of Icon, such as [Icon(src='https://…')], not {icons!r}")
+
+
 def _check(info: models.Implementation, lifespan: object, tasks: object) -> None:
     """Check arguments that would otherwise fail when the first client connects.
 
@@ -322,6 +330,8 @@ def _check(info: models.Implementation, lifespan: object, tasks: object) -> None
         raise UsageError(
             f"an argument of Server, such as `title` or `icons`, is not valid: {error}; correct its value"
         ) from error
+    if lifespan is not None and not callable(lifespan):
+        raise UsageError(f"`lifespan` must be a function with @asynccontextmanager, not {lifespan!r}")
     if inspect.isasyncgenfunction(lifespan):
         raise UsageError(f"`lifespan` is a plain generator; write @asynccontextmanager above {lifespan.__name__}")
     if tasks is not None and not hasattr(tasks, "page"):

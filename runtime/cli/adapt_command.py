@@ -13,7 +13,7 @@ from mcpgen.runtime.adapt.extensions import route
 from mcpgen.runtime.adapt.routes import Adapted, Route, definition_route
 from mcpgen.runtime.cli.terminal_text import as_json as json_text
 from mcpgen.runtime.cli.terminal_text import sentence
-from mcpgen.runtime.errors import AdaptationError, InvalidPayload, UsageError, printable
+from mcpgen.runtime.errors import AdaptationError, InvalidPayload, UnknownRevision, UsageError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,6 +83,9 @@ def adapt(  # noqa: PLR0913 (one parameter for each option)
         chosen = _route(source, target, (method, part, sender), definition)
         value = _read(file)
         adapted = chosen.adapt(value, keep=keep)
+    except UnknownRevision as error:
+        option = "'--from'" if error.label == source else "'--to'"
+        raise click.BadParameter(sentence(error), param_hint=option) from None
     except UsageError as error:
         raise click.UsageError(sentence(error)) from None
     except (AdaptationError, InvalidPayload, UnreadableInput) as error:

@@ -129,6 +129,7 @@ def inspect(*, target: tuple[str, ...], **options: Unpack[ServerOptions]) -> Non
     """List the tools, resources and prompts of a server.
 
     TARGET is the server's URL, its command (in quotes, or after "--"), or FILE.py[:OBJECT] as for "mcpgen serve".
+    With --config and without --server, the command lists all servers of the configuration.
 
     Example: mcpgen inspect -- python server.py
     """
@@ -267,6 +268,10 @@ def prompt(
     """Get a prompt of a server, and show its messages.
 
     TARGET is the server's URL, its command (in quotes), or FILE.py[:OBJECT] as for "mcpgen serve".
+
+    NAME is the name of the prompt. KEY=VALUE sets the argument KEY of the prompt to the text VALUE.
+
+    Example: mcpgen prompt server.py order item=tea
     """
     command = _Command([target], **options)
     given = _text_arguments(parse_pairs(arguments, forms="KEY=VALUE"))

@@ -63,7 +63,7 @@ def _elsewhere(name: str) -> Callable[[F], F]:
     "origins",
     multiple=True,
     metavar="ORIGIN",
-    help="Accept web pages of this origin, such as https://example.com; without a scheme, http too. Repeatable.",
+    help="Accept web pages of this origin, such as https://example.com. Without a scheme: http and https. Repeatable.",
 )
 @click.option(
     "--allow-host",
@@ -380,10 +380,10 @@ def _named(module: ModuleType, origin: str, name: str) -> ServerInterface:
             found = getattr(found, part)
         except AttributeError:
             servers = ", ".join(f"{origin}:{key}" for key, value in vars(module).items() if _is_server(value))
-            raise Unservable(f"There is no {name} in {origin}.{servers and f' Its servers: {servers}'}") from None
+            raise Unservable(f"There is no `{name}` in {origin}.{servers and f' Its servers: {servers}'}") from None
     if not _is_server(found):
         kind = "a class" if isinstance(found, type) else f"of type {type(found).__name__}"
-        raise Unservable(f"{name} in {origin} is not a Server; it is {kind}.{_uvicorn_hint(found, origin, name)}")
+        raise Unservable(f"`{name}` in {origin} is not a Server; it is {kind}.{_uvicorn_hint(found, origin, name)}")
     return found
 
 

@@ -18,7 +18,7 @@ from mcpgen.runtime.adapt.extensions import register_extension
 from mcpgen.runtime.adapt.registration import register_installed
 from mcpgen.runtime.api.server_runner import stdin_is_terminal
 from mcpgen.runtime.cli.client.terminal import encode_text, on_signal, wants_colours
-from mcpgen.runtime.cli.hosts.config_option import CONFIG, TraceCommand, chosen_entry
+from mcpgen.runtime.cli.hosts.config_option import SERVER_NAME, TRACE_CONFIG, TraceCommand, chosen_entry
 from mcpgen.runtime.cli.target import check_one_url, parse_url
 from mcpgen.runtime.cli.terminal_text import error_text, escaped_line, sentence
 from mcpgen.runtime.cli.trace.annotation_text import Style, as_json, as_text
@@ -81,8 +81,8 @@ Format: TypeAlias = Literal["summary", "body", "json"]
     metavar="PACKAGE",
     help="Check messages of an extension, with the package that `mcpgen build --extension` wrote. Repeatable.",
 )
-@CONFIG[0]
-@CONFIG[1]
+@TRACE_CONFIG
+@SERVER_NAME
 @click.argument("target", nargs=-1, required=True, metavar="-- COMMAND...|URL")
 def trace(  # noqa: PLR0913 (one parameter for each option)
     *,

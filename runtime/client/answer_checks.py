@@ -70,4 +70,4 @@ def _check_form(params: Any, result: Any) -> None:
         return  # its type is wrong, which encoding it reports
     mismatch = find_mismatch(content, msgspec.to_builtins(schema))
     if mismatch is not None:
-        raise UsageError(f"the answer to the form {params.message[:100]!r} does not fit the form: {mismatch[:500]}")
+        raise UsageError(f"the answer to the form {params.message[:100]!r} is not valid: {mismatch[:500]}")

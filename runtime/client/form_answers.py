@@ -72,7 +72,7 @@ def _field_mismatch(value: Any, field: Mapping[str, Any]) -> str | None:
         return f"must be of the type {kind}"
     for name in _BOUNDS_OF.get(kind, ()):
         if name in field and not _BOUNDS[name](value, field[name]):
-            return f"breaks its bound `{name}` ({field[name]})"
+            return f"must satisfy `{name}` ({field[name]})"
     options = _options(field.get("items", {}) if kind == "array" else field)
     if options is not None and any(each not in options for each in (value if kind == "array" else [value])):
         return f"must be one of {', '.join(map(repr, options[:20]))}"

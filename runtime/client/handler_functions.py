@@ -87,6 +87,10 @@ def _check_function(name: str, function: object) -> None:
     _check_parameters(name, function, "params and a context", 2)
 
 
+def _name_of(function: object) -> str:
+    return f"{getattr(function, '__qualname__', type(function).__name__)}()"
+
+
 def _check_parameters(name: str, function: HandlerFunction, arguments: str, count: int) -> None:
     try:
         signature = inspect.signature(function)
@@ -96,7 +100,7 @@ def _check_parameters(name: str, function: HandlerFunction, arguments: str, coun
         signature.bind(*[None] * count)
     except TypeError:
         raise UsageError(
-            f"`{name}` must be a function that takes {arguments}, but {function!r} takes {signature}"
+            f"`{name}` must be a function that takes {arguments}, but {_name_of(function)} takes {signature}"
         ) from None
 
 

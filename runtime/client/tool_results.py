@@ -122,7 +122,7 @@ def value_as(tool: str, result: ToolResult, returns: type[T]) -> T:
     """
     target = _target(cast("Any", returns))
     if not isinstance(cast("Any", result), ToolResult):
-        raise UnexpectedResult(tool, returns, "it is of an extension of which the client has no types", result)
+        raise UnexpectedResult(tool, returns, "it belongs to an extension whose types the client does not have", result)
     if result.is_error is True:
         raise ToolFailed(tool, result)
     try:

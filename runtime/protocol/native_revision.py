@@ -47,8 +47,8 @@ def native_revision_of(handlers: object, side: Sender) -> str:
                 return each.label
     known = ", ".join(f"mcpgen.generated.{each.package}" for each in registry.REVISIONS)
     raise UsageError(
-        f"`handlers` is a {type(handlers).__name__}, which is not a subclass of {name}; derive its class from the "
-        f"{name} of one of {known}; for the bindings of a draft, call `mcpgen.register` first"
+        f"`handlers` has the type {type(handlers).__name__}, which is not a subclass of {name}; derive its class from "
+        f"the {name} of one of {known}; for the bindings of a draft, call `mcpgen.register` first"
     )
 
 

@@ -38,9 +38,12 @@ _HANDLERS_LOG: Final = logging.getLogger("mcpgen.handlers")
 
 # 2026-07-28, deprecated: by the method that a handler sends, the feature and what to use instead.
 _DEPRECATED: Final = {
-    "roots/list": ("roots", "take paths as arguments of tools, as resource URIs or from the server's configuration"),
-    "sampling/createMessage": ("sampling", "call the API of a model provider"),
-    "notifications/message": ("log entries to clients", "log to standard error, or use OpenTelemetry"),
+    "roots/list": (
+        "roots (`Context.roots`)",
+        "take paths as arguments of tools, as resource URIs or from the server's configuration",
+    ),
+    "sampling/createMessage": ("sampling (`Context.sample`)", "call the API of a model provider"),
+    "notifications/message": ("log entries to clients (`Context.log`)", "log to standard error, or use OpenTelemetry"),
 }
 
 

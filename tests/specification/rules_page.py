@@ -19,21 +19,23 @@ HEAD: Final = """\
 
 Written by `python -m tests.specification page`; do not edit.
 
-The five texts say MUST and SHOULD. `tests/rules.jsonl` has a line for each of these sentences, but for those about
-authorization. It says where the sentence is, and what we make of it. It does not repeat the sentence. Tests name the
-rules that they check by digest ([tests/README.md](../tests/README.md#cite-a-rule)). For each rule that counts as tested
-here, a test runs in each revision that has the rule; `tests/specification/test_rules.py` fails otherwise.
+Each sentence of the specification with MUST or SHOULD is a rule. `tests/rules.jsonl` has a line for each rule of the
+five revisions, except those about authorization. The line has the place of the sentence, and the verdict on mcpgen; it
+does not repeat the sentence. A test names the rules that it checks by their digests
+([tests/README.md](../tests/README.md#cite-a-rule)). For each rule that counts as tested here, a test runs in each
+revision that has the rule; otherwise `tests/specification/test_rules.py` fails.
 
-A rule that stays the same in several revisions counts in each of them.
+A rule that is the same in several revisions counts in each of them. In the tables, *rule* is the digest of the
+sentence, and *for* is the side that has to follow the rule.
 """
 
 MEANINGS: Final[dict[Verdict, str]] = {
-    "tested": "a test in each of its revisions names it",
-    "missing": "not done, or not in all cases",
-    "contradicted": "the code does something else",
-    "not applicable": "not for a library to keep, but for the host, the author of a server, or an intermediary",
-    "done": "done, judged by reading",
-    "not done": "not done, or not in all cases",
+    "tested": "tests check the rule in each of its revisions",
+    "missing": "mcpgen does not follow the rule, or not in all cases",
+    "contradicted": "mcpgen does something else",
+    "not applicable": "the rule is for the host, the author of a server, or an intermediary, not for a library",
+    "done": "mcpgen follows the rule; found by reading the code, not by a test",
+    "not done": "mcpgen does not follow the rule, or not in all cases",
 }
 LEVELS: Final[dict[str, tuple[Verdict, ...]]] = {
     "MUST": ("tested", "missing", "contradicted", "not applicable"),

@@ -209,7 +209,7 @@ def _section(config: object) -> Mapping[str, Any]:
         UsageError: There are none. The message shows keys, but no values.
     """
     if not isinstance(config, Mapping):
-        raise UsageError(f"the configuration is not an object, such as {_EXAMPLE}")
+        raise UsageError(f"the configuration must be a JSON object; an example is {_EXAMPLE}")
     found = [each for each in SECTIONS if each in config]
     if not found:
         raise UsageError(f"the configuration has no `mcpServers` (in VS Code, `servers`); an example is {_EXAMPLE}")
@@ -217,13 +217,13 @@ def _section(config: object) -> Mapping[str, Any]:
         raise UsageError("the configuration has both `mcpServers` and `servers`; remove one of them")
     section = cast("Mapping[str, Any]", config)[found[0]]
     if not isinstance(section, Mapping):
-        raise UsageError(f"`{found[0]}` of the configuration is not an object, such as in {_EXAMPLE}")
+        raise UsageError(f"`{found[0]}` of the configuration must be a JSON object; an example is {_EXAMPLE}")
     return cast("Mapping[str, Any]", section)
 
 
 def _entry(name: str, settings: object) -> ServerEntry:
     if not isinstance(settings, Mapping):
-        return ServerEntry(name, {}, f"the entry is not an object, but {_kind(settings)}")
+        return ServerEntry(name, {}, f"the entry must be a JSON object, not {_kind(settings)}")
     given = cast("Mapping[str, Any]", settings)
     ignored = tuple(str(each) for each in given if each not in _KNOWN)
     try:

@@ -22,6 +22,7 @@ from mcpgen.runtime.errors import (
     NoCommonRevision,
     RequestRefused,
     RequestTimedOut,
+    UnknownRevision,
     UnsupportedByPeer,
     UsageError,
 )
@@ -111,6 +112,8 @@ class ClientRun:
             revisions = None if revision is None else [revision]
             settings: Options = {**options, "revisions": revisions, "limits": self._limits}
             self._connection = connect(self._recorder, **settings)
+        except UnknownRevision as error:
+            raise click.BadParameter(sentence(error), param_hint="'--revision'") from None
         except UsageError as error:
             raise click.UsageError(sentence(error)) from None
 

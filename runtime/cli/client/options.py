@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NotRequired, TypeVar
 import click
 
 from mcpgen.runtime.cli.completion_command import complete_target
-from mcpgen.runtime.cli.hosts.config_option import CONFIG, ConfigOptions, ServerCommand
+from mcpgen.runtime.cli.hosts.config_option import CONFIG, SERVER_NAME, ConfigOptions, ServerCommand
 from mcpgen.runtime.cli.terminal_text import escaped_line
 from mcpgen.runtime.protocol.log_levels import LEVELS
 
@@ -114,7 +114,7 @@ _NO_CACHE: Final = click.option(
     help="Do not use the file in which mcpgen remembers which servers need `initialize`.",
 )
 _QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Hide the standard error of the server's process.")
-SERVER: Final = (_QUIET, _NO_CACHE, _REVISION, _JSON, _TIMEOUT, _ENV, _CWD, _HEADER, _BEARER, *CONFIG)
+SERVER: Final = (_QUIET, _NO_CACHE, _REVISION, _JSON, _TIMEOUT, _ENV, _CWD, _HEADER, _BEARER, CONFIG, SERVER_NAME)
 CLIENT: Final = (*SERVER, _ROOT, _LOG_LEVEL)
 
 

@@ -29,19 +29,34 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.api.hosts.config import ServerEntry
 
-__all__ = ["CONFIG", "ConfigOptions", "ServerCommand", "TraceCommand", "chosen_entry", "server_target"]
+__all__ = [
+    "CONFIG",
+    "ConfigOptions",
+    "SERVER_NAME",
+    "ServerCommand",
+    "TRACE_CONFIG",
+    "TraceCommand",
+    "chosen_entry",
+    "server_target",
+]
 
-CONFIG: Final = (
-    click.option(
-        "--config",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="In place of TARGET: a configuration of a host, such as ~/.cursor/mcp.json. The command uses its only "
-        "server, or the one that --server names. `inspect` without --server shows all of its servers.",
-    ),
-    click.option("--server", metavar="NAME", help="With --config: the name of the server in the configuration."),
+CONFIG: Final = click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="In place of TARGET: a configuration of a host, such as ~/.cursor/mcp.json. The command uses its only "
+    "server, or the one that --server names.",
 )
-"""The options."""
+TRACE_CONFIG: Final = click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="In place of COMMAND or URL: a configuration of a host, such as ~/.cursor/mcp.json. The command uses its only "
+    "server, or the one that --server names.",
+)
+SERVER_NAME: Final = click.option(
+    "--server", metavar="NAME", help="With --config: the name of the server in the configuration."
+)
 
 # Options that the entry of a server has instead.
 _IN_ENTRY: Final = {"env": "--env", "cwd": "--cwd", "headers": "--header", "bearer_env": "--bearer-env"}

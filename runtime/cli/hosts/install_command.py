@@ -44,9 +44,13 @@ _INTERRUPTED: Final = 130
 @click.option(
     "--env", multiple=True, metavar="KEY=VALUE", help="Set an environment variable of the server. Repeatable."
 )
-@click.option("--project", is_flag=True, help="Write the file of the project in the current folder.")
+@click.option("--project", is_flag=True, help="Write the configuration file of the project in the current folder.")
 @click.option(
-    "--file", "other_file", type=click.Path(path_type=Path), metavar="PATH", help="Write this file of the host instead."
+    "--file",
+    "other_file",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Write this configuration file instead.",
 )
 @click.option("--print", "is_printed", is_flag=True, help="Print the entry, and change nothing.")
 @click.option("--yes", is_flag=True, help="Write the entry without a question.")
@@ -65,7 +69,8 @@ def install(  # noqa: PLR0913 (one parameter for each option)
     """Write the server in FILE.py into the configuration of a host.
 
     The host then starts the server with this Python. The command first loads FILE.py in a process of its own. Then it
-    shows the difference, asks, and keeps a copy of the file. All other parts of the file stay as they are.
+    shows the change of the configuration file, asks you, keeps a copy of this file, and writes it. It changes only the
+    entry of this server.
 
     Example: mcpgen install server.py --host cursor --name shop
     """

@@ -314,7 +314,9 @@ def _check(limits: object, user: object, events: object) -> None:
         UsageError: One is of the wrong kind.
     """
     if limits is not None and not isinstance(limits, HttpLimits):
-        raise UsageError(f"`limits` must be an HttpLimits, such as HttpLimits(max_sessions=100), not {limits!r}")
+        raise UsageError(
+            f"`limits` must be an HttpLimits, such as HttpLimits(max_sessions=100), not {type(limits).__name__}"
+        )
     if user is not None and (not callable(user) or is_async(user)):
         raise UsageError(f"`user` must be a plain function that takes the scope and returns a str, not {user!r}")
     if events is not None and not hasattr(events, "append"):

@@ -76,7 +76,9 @@ class Media:
         self._annotations = annotations
         given: object = data if path is None else path
         if (path is None) == (data is None):
-            raise UsageError(f"{self._label} needs either a path or bytes; write {self._label}(path) or (data=…)")
+            raise UsageError(
+                f"{self._label} needs either a path or bytes; write {self._label}(path) or {self._label}(data=…)"
+            )
         if isinstance(given, bytes):
             self.name: str | None = name
             self.data: bytes = given

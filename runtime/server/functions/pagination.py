@@ -97,7 +97,7 @@ class PaginatedList(Generic[T]):
         """
         if key not in self.registered:
             raise UsageError(
-                f"there is no {self._kind} {key!r} to remove; there are {', '.join(self.registered) or 'none'}"
+                f"there is no {self._kind} {key!r} to remove; registered: {', '.join(self.registered) or 'none'}"
             )
         removed = self.registered[key]
         self.registered = {other: each for other, each in self.registered.items() if other != key}

@@ -177,7 +177,7 @@ def make_rule(
     known = {key for each in registry.lists.values() for key in each.registered}
     if missing := sorted((rule.names or frozenset()) - known):
         raise UsageError(
-            f"`names` has {missing[0]!r}, but no function of that name is registered; there are "
+            f"`names` has {missing[0]!r}, but there is no function of that name; registered: "
             f"{', '.join(sorted(known)) or 'none'}"
         )
     return rule

@@ -193,7 +193,7 @@ def test_a_definition_without_counterpart_has_no_route() -> None:
 
 @pytest.mark.parametrize(("source", "target"), [("2024-11-06", FIRST), (FIRST, "2024-11-06"), ("", "")])
 def test_an_unknown_revision_is_wrong_usage_and_what_the_registry_calls_unknown(source: str, target: str) -> None:
-    with pytest.raises(UnknownRevision, match="known are 2024-11-05, ") as caught:
+    with pytest.raises(UnknownRevision, match="the known revisions are 2024-11-05, ") as caught:
         route(source, target, "tools/list", "params")
 
     assert isinstance(caught.value, UsageError)
@@ -211,13 +211,13 @@ def test_a_revision_without_steps_is_unknown_to_a_ladder() -> None:
     ("method", "part", "sender", "says"),
     [
         ("tools/lst", "params", None, "has no request 'tools/lst'; the known ones are completion/complete, "),
-        ("tools/list", "notification", None, r"has no notification 'tools/list' \(it is a request from a client, "),
+        ("tools/list", "notification", None, r"has no notification 'tools/list' \(it is a request from a client; its parts are "),
         ("tools/list", "params", "server", "has no request from a server 'tools/list' "),
         (
             "notifications/cancelled",
             "result",
             None,
-            r"\(it is a notification from a client or server\); the known ones are ",
+            r"\(it is a notification from a client or server; its part is `notification`\); the known ones are ",
         ),
     ],
 )

@@ -462,14 +462,14 @@ def test_the_guide_has_the_bounds_of_the_store_of_events() -> None:
 
 def test_the_guide_has_what_no_limit_changes() -> None:
     expected = {
-        "values of one completion": f"{MAX_COMPLETION_VALUES}",
-        "levels of nesting of an output schema that a client checks": f"{MAX_SCHEMA_DEPTH}",
-        "page_size` of a `Server": f"{inspect.signature(Server).parameters['page_size'].default}",
-        "what one `requestState` carries": in_bytes(MAX_CONTENT_BYTES),
-        "a key in `state_keys`, at least": in_bytes(MIN_KEY_BYTES),
+        "values in one completion": f"{MAX_COMPLETION_VALUES}",
+        "nested levels of an output schema that a client checks": f"{MAX_SCHEMA_DEPTH}",
+        "entries in one page of a list": f"{inspect.signature(Server).parameters['page_size'].default}",
+        "content of one `requestState": in_bytes(MAX_CONTENT_BYTES),
+        "length of a key in `state_keys`, at least": in_bytes(MIN_KEY_BYTES),
     }
 
-    assert expected == table("limits.md", "what")
+    assert expected == table("limits.md", "fixed limit")
 
 
 def test_the_guide_has_the_bounds_of_the_store_of_tasks() -> None:

@@ -87,13 +87,16 @@ async def test_a_request_says_which_of_its_options_is_wrong(options: dict[str, A
     ("options", "said"),
     [
         ({"env": {}}, "connect() has no option `env`; it is an option of Process: "),
-        ({"timeout_seconds": 3}, "connect() has no option `timeout_seconds`; it is one of ClientLimits: "),
+        (
+            {"timeout_seconds": 3},
+            "connect() has no option `timeout_seconds`; time limits are options of ClientLimits: ",
+        ),
         ({"elicitt": None}, "connect() has no option `elicitt`; did you mean `elicit`?"),
         (
             {"elicit": lambda params: params},
-            "`elicit` must be a function that takes params and a context, but <function",
+            "`elicit` must be a function that takes params and a context, but <lambda>() takes (params)",
         ),
-        ({"roots": lambda: [None]}, "`roots` must be a function that takes a context, but <function"),
+        ({"roots": lambda: [None]}, "`roots` must be a function that takes a context, but <lambda>() takes ()"),
     ],
 )
 async def test_connect_says_where_an_option_belongs(options: dict[str, Any], said: str) -> None:

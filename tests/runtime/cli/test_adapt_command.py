@@ -215,15 +215,21 @@ def test_nothing_from_the_input_steers_the_terminal() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--from", "2024-11-06", "--to", NEW, *LIST), "known are 2024-11-05, "),
-        (("--from", NEW, "--to", "next", *LIST), "known are 2024-11-05, "),
+        (
+            ("--from", "2024-11-06", "--to", NEW, *LIST),
+            "'--from': unknown revision '2024-11-06'; the known revisions are 2024-11-05, ",
+        ),
+        (
+            ("--from", NEW, "--to", "next", *LIST),
+            "'--to': unknown revision 'next'; the known revisions are 2024-11-05, ",
+        ),
         (
             ("--from", NEW, "--to", OLD, "--method", "tools/lst", "--part", "params"),
             "the known ones are completion/complete, ",
         ),
         (
             ("--from", NEW, "--to", OLD, "--method", "tools/list", "--part", "notification"),
-            "it is a request from a client, with params, result and error",
+            "it is a request from a client; its parts are params, result and error",
         ),
         (("--from", NEW, "--to", OLD, *LIST, "--sender", "server"), "no request from a server 'tools/list'"),
         (("--from", NEW, "--to", OLD, "--method", "tools/list", "--part", "body"), "'body' is not one of"),

@@ -691,7 +691,9 @@ def test_roots_environment_and_folder_are_told(ours: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 def test_the_log_goes_to_standard_error_from_the_level_on(ours: str, revision: str) -> None:
-    deprecated = "2026-07-28 deprecates log entries to clients; log to standard error, or use OpenTelemetry"
+    deprecated = (
+        "2026-07-28 deprecates log entries to clients (`Context.log`); log to standard error, or use OpenTelemetry"
+    )
     said = run("call", ours, "log", "--revision", "2025-11-25")[2]
     assert {"[error] at error", deprecated} == set(said.splitlines())  # of two processes, so in any order
     for level, expected in (("debug", 3), ("info", 2), ("alert", 0)):
@@ -818,8 +820,8 @@ def test_a_server_in_a_module_is_a_target(target: str, tmp_path: Path) -> None:
     ("target", "reason"),
     [
         ("shops.tea:server", "Error: There is no module shops.tea."),
-        ("json:server", "Error: There is no server in json."),
-        ("json:dumps", "Error: dumps in json is not a Server; it is of type function."),
+        ("json:server", "Error: There is no `server` in json."),
+        ("json:dumps", "Error: `dumps` in json is not a Server; it is of type function."),
     ],
 )
 def test_a_module_without_the_server_is_explained(target: str, reason: str) -> None:

@@ -37,11 +37,23 @@ def test_a_lifespan_that_is_a_plain_generator_is_refused_with_the_decorator_that
     assert "`lifespan` is a plain generator; write @asynccontextmanager above database" == refusal(lifespan=database)
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "expected"),
+    [
+        ("icons", 3, "`icons` must be a list of Icon, such as [Icon(src='https://…')], not 3"),
+        ("icons", "i", "`icons` must be a list of Icon, such as [Icon(src='https://…')], not 'i'"),
+        ("lifespan", 3, "`lifespan` must be a function with @asynccontextmanager, not 3"),
+    ],
+)
+def test_an_argument_of_another_kind_is_named(option: str, value: object, expected: str) -> None:
+    assert expected == refusal(**{option: value})
+
+
 def test_limits_that_are_none_are_refused() -> None:
     message = refusal(limits={})
 
     assert "`limits` must be a Limits" in message
-    assert "not {}" in message
+    assert message.endswith("not dict")
 
 
 def test_middleware_that_cannot_be_called_is_refused() -> None:

@@ -520,8 +520,10 @@ async def test_an_author_is_warned_once_of_deprecated_features_while_developing(
         for _ in range(2):
             await peer.call("use")
 
-    asked = "roots; take paths" if revision != LABELS[-1] else "sampling; call the API"
-    for each in ("log entries to clients; log to standard error", asked):
+    asked = (
+        "roots (`Context.roots`); take paths" if revision != LABELS[-1] else "sampling (`Context.sample`); call the API"
+    )
+    for each in ("log entries to clients (`Context.log`); log to standard error", asked):
         assert 1 == caplog.text.count(f"2026-07-28 deprecates {each}")
 
 

@@ -85,7 +85,7 @@ def test_the_value_of_a_variable_is_not_read_for_variables_again(monkeypatch: py
 
 
 PROBLEMS: dict[str, tuple[Any, str]] = {
-    "no object": (SECRET, "the entry is not an object, but a string"),
+    "no object": (SECRET, "the entry must be a JSON object, not a string"),
     "nothing": ({}, "it has neither `command` nor `url`"),
     "a typo": (
         {"comand": SECRET},
@@ -156,9 +156,9 @@ def test_what_a_transport_refuses_names_the_server(settings: Any, reason: str) -
 @pytest.mark.parametrize(
     ("config", "reason"),
     [
-        ([SECRET], "the configuration is not an object, such as"),
+        ([SECRET], "the configuration must be a JSON object; an example is"),
         ({"one": {"command": SECRET}}, "the configuration has no `mcpServers`"),
-        ({"mcpServers": [SECRET]}, "`mcpServers` of the configuration is not an object"),
+        ({"mcpServers": [SECRET]}, "`mcpServers` of the configuration must be a JSON object"),
         ({"mcpServers": {}}, "the configuration names no server"),
         ({"mcpServers": {}, "servers": {}}, "the configuration has both `mcpServers` and `servers`"),
     ],
@@ -194,7 +194,7 @@ def test_the_folder_of_the_project_is_that_of_the_file_or_above_the_folder_of_th
         (b"", "is not valid JSON: line 1, column 1: a JSON value is missing"),
         (f'{{"mcpServers": {{"{SECRET}"}}}}'.encode(), "is not valid JSON: line 1, column 26: a colon is missing"),
         ("{}".encode("utf-16"), "is not UTF-8; save it as UTF-8"),
-        (f'["{SECRET}"]'.encode(), "the configuration is not an object"),
+        (f'["{SECRET}"]'.encode(), "the configuration must be a JSON object"),
         (b" " * (16 * 1024 * 1024 + 1), "has more than 16777216 bytes, so it is not the configuration of a host"),
     ],
 )

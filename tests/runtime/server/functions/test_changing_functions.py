@@ -326,7 +326,7 @@ def test_rules_do_not_pile_up() -> None:
         ({"names": {3}}, '`names` must be a set of strings, such as {"admin"}, not {3}'),
         ({"tags": 3}, '`tags` must be a set of strings, such as {"admin"}, not 3'),
         ({"components": {"tools"}}, "`components` has 'tools'; it may have tool, resource, template, prompt"),
-        ({"names": {"bye"}}, "`names` has 'bye', but no function of that name is registered; there are buy, report, "),
+        ({"names": {"bye"}}, "`names` has 'bye', but there is no function of that name; registered: buy, report, "),
     ],
 )
 def test_a_wrong_selection_is_refused(options: Any, problem: str) -> None:
