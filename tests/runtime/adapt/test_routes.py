@@ -211,7 +211,12 @@ def test_a_revision_without_steps_is_unknown_to_a_ladder() -> None:
     ("method", "part", "sender", "says"),
     [
         ("tools/lst", "params", None, "has no request 'tools/lst'; the known ones are completion/complete, "),
-        ("tools/list", "notification", None, r"has no notification 'tools/list' \(it is a request from a client; its parts are "),
+        (
+            "tools/list",
+            "notification",
+            None,
+            r"has no notification 'tools/list' \(it is a request from a client; its parts are ",
+        ),
         ("tools/list", "params", "server", "has no request from a server 'tools/list' "),
         (
             "notifications/cancelled",
