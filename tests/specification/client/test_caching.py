@@ -123,6 +123,8 @@ async def test_a_change_that_is_reported_makes_results_stale(case: tuple[Any, ..
 
 
 @spec("2026-07-28", "server/utilities/caching#cacheable-results")
+@spec("2026-07-28", "server/utilities/caching#cache-key", "129aa0bc")
+@spec("2026-07-28", "server/utilities/caching#cache-key", "a4e185a1")
 @without_handshakes
 async def test_a_result_is_kept_for_its_own_params_only_and_not_after_input(revision: str) -> None:
     def accept(*_: Any) -> models.ElicitResult:
@@ -143,7 +145,8 @@ async def test_a_result_is_kept_for_its_own_params_only_and_not_after_input(revi
         assert "five" == (await own.answered(own.client.read_resource("a:d"), contents("five"))).contents[0].text
 
 
-@spec("2026-07-28", "server/utilities/caching#cache-scope-field")
+@spec("2026-07-28", "server/utilities/caching#cache-scope-field", "ae5ddf4e")
+@spec("2026-07-28", "schema#listpromptsresult", "16d987b1")
 @without_handshakes
 async def test_no_result_is_shared_between_clients_and_none_is_kept_by_default(revision: str) -> None:
     for options in ({"cache_results": True}, {"cache_results": True}, {}, {}):
