@@ -48,7 +48,10 @@ _options = (
         help="With --schema: corrections of the document, and facts that it lacks (TOML).",
     ),
     click.option(
-        "--templates", type=click.Path(path_type=Path), metavar="DIR", help="Templates of your own. They replace ours."
+        "--templates",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="A folder with templates of your own. Each replaces the template of mcpgen with the same name.",
     ),
     click.option(
         "--adapters",

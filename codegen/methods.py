@@ -131,7 +131,7 @@ class Methods:
                     self._report("MG131", message, said, "Give one of them another method, or patch the union.")
             elif union not in self._general:
                 where = target if isinstance(target, ir.Object) else self._schema.definitions[union]
-                said = f"an arm of {union} has no key `method` that is required and has one constant value"
+                said = f"a member of {union} has no required key `method` with one constant value"
                 self._report("MG132", where, said, "Describe each method as a definition of its own.")
         return [found[name] for name in sorted(found)]
 

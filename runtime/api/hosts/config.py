@@ -273,7 +273,7 @@ def _transport_kind(given: Mapping[str, Any], ignored: tuple[str, ...]) -> str:
     if named is not None:
         expected = "command" if named in _STDIO else "url"
         if expected not in kinds:
-            raise _EntryError(f"`type` is {named}, so `{expected}` is missing")
+            raise _EntryError(f"`{expected}` is missing, which the `type` {named} requires")
         return expected
     if len(kinds) > 1:
         raise _EntryError("it has both `command` and `url`; remove one of them, or add `type`")

@@ -97,7 +97,8 @@ class LegacySse:
         """
         address = self._requests.address
         if event.name != "endpoint":
-            self.failure = RequestLost(f"the first event from {address.shown} is not `endpoint`, as HTTP+SSE requires")
+            reason = f"HTTP+SSE requires `endpoint` as the first event, but {address.shown} sent another one"
+            self.failure = RequestLost(reason)
             return
         self.has_bad_endpoint = True
         try:

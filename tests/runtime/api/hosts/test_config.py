@@ -94,7 +94,7 @@ PROBLEMS: dict[str, tuple[Any, str]] = {
     "both": ({"command": SECRET, "url": SECRET}, "it has both `command` and `url`; remove one of them, or add `type`"),
     "a type": ({"command": SECRET, "type": "ws"}, "`type` is ws, but must be stdio, http or sse"),
     "a type that is a number": ({"command": SECRET, "type": 1}, "`type` is a number, but must be stdio, http or sse"),
-    "a type without its key": ({"command": SECRET, "type": "http"}, "`type` is http, so `url` is missing"),
+    "a type without its key": ({"command": SECRET, "type": "http"}, "`url` is missing, which the `type` http requires"),
     "an empty command": ({"command": ""}, "`command` is empty"),
     "a command as a list": ({"command": [SECRET]}, "`command` must be a string, not a list"),
     "arguments as text": (
