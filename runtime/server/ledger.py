@@ -44,7 +44,7 @@ __all__ = [
 
 # Measured in CPython 3.11 as resident memory of many: what each costs beside its texts and decoded values.
 HANDLER_BYTES: Final = 4500  # a task, the frames of the handler and of those around it, its context and exchange
-SESSION_BYTES: Final = 1500
+SESSION_BYTES: Final = 1000
 _WAITING_BYTES: Final = 800
 _SERVER_REQUEST_BYTES: Final = 1500
 _URI_BYTES: Final = 100

@@ -139,7 +139,8 @@ FILLINGS = {
     "subscriptions": lambda: subscriptions(4000, 5000),
     "sessions": lambda: sessions(5000),
     "sessions with large declarations": lambda: sessions(300, experimental={"x": {"text": "x" * 50_000}}),
-    "sessions with many values": lambda: sessions(300, experimental={f"x{n}": {"a": 1} for n in range(100)}),
+    # More than 4,096 bytes, below which sessions with equal declarations share them.
+    "sessions with many values": lambda: sessions(300, experimental={f"x{n}": {"a": 1} for n in range(400)}),
 }
 
 
