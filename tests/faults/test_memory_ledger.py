@@ -140,7 +140,7 @@ FILLINGS = {
     "sessions": lambda: sessions(5000),
     "sessions with large declarations": lambda: sessions(300, experimental={"x": {"text": "x" * 50_000}}),
     # More than 4,096 bytes, below which sessions with equal declarations share them.
-    "sessions with many values": lambda: sessions(300, experimental={f"x{n}": {"a": 1} for n in range(400)}),
+    "sessions with many values": lambda: sessions(300, experimental={f"x{n:030}": {"a": 1} for n in range(100)}),
 }
 
 
