@@ -28,6 +28,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 import httptools
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from mcpgen.runtime.http.client.http_exchange import ConnectionBroke, system_message
 
@@ -227,6 +228,8 @@ class Http11Connection(asyncio.Protocol):
 
     async def wait(self) -> None:
         """Return when something has happened to the connection or its response."""
+        # anyio cancels no task whose future is done. So a server that never stops sending would keep its reader running.
+        await checkpoint_if_cancelled()
         self._waiter = self._loop.create_future()
         try:
             await self._waiter

@@ -48,6 +48,10 @@ _TOO_MANY_BODY: Final = ResponseBody(
 
 _CLOSED_OUTPUT: Final = SessionOutput()
 
+# What a notification or a small response costs of a turn, as `FairTurns` counts. A function that reports its progress in
+# a loop waits for nothing else, and a thousand such functions would occupy the event loop for 20 seconds.
+_NOTIFICATION_COST_BYTES: Final = 1024
+
 _LOG = logging.getLogger("mcpgen.http")
 
 
@@ -153,6 +157,7 @@ class CountedConnection(Connection):
     async def wait_turn(self) -> None:
         """Wait for a turn of the event loop that has time to encode more."""
         turns = self._engine.turns
+        turns.spend(_NOTIFICATION_COST_BYTES)
         if turns.is_used_up:
             await turns.wait_to_work(self.client.owner, self.session.principal)
 
