@@ -363,21 +363,25 @@ class Context(BaseContext, ChangeNotifier, Generic[StateT_co]):
     async def resource_updated(self, uri: str) -> None:
         """Report a change of the resource *uri* to every client that is subscribed to the resource."""
         await super().resource_updated(uri)
+        await self._drain()
 
     @awaited
     async def tools_changed(self) -> None:
         """Report a change of the list of tools to every client that is subscribed to the list."""
         await super().tools_changed()
+        await self._drain()
 
     @awaited
     async def prompts_changed(self) -> None:
         """Report a change of the list of prompts to every client that is subscribed to the list."""
         await super().prompts_changed()
+        await self._drain()
 
     @awaited
     async def resources_changed(self) -> None:
         """Report a change of the list of resources to every client that is subscribed to the list."""
         await super().resources_changed()
+        await self._drain()
 
     async def _drain(self) -> None:
         """Wait until the peer has read most of what was sent on the connection of the open request."""

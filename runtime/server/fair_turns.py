@@ -27,6 +27,9 @@ LARGE_BYTES: Final = 16 * 1024
 # What one turn decodes and encodes before other work waits. The last message of a turn may be of 4 MiB.
 _MAX_TURN_BYTES: Final = 256 * 1024
 
+# How many results and handlers may wait before the threads of plain functions wait, too.
+_MAX_WAITING_WORK: Final = 64
+
 # How many that wait try a turn. Those that find it used up wait on, which costs some microseconds each.
 _MAX_TRIES: Final = 64
 
@@ -43,6 +46,7 @@ class FairTurns:
         self._small_requests = _Queue()
         self._large_requests = _Queue()
         self._work = _Queue()
+        self._threads = _Queue()
         self._is_for_work = False
 
     @property
@@ -70,6 +74,11 @@ class FairTurns:
         """Return when a handler may start, or its result may be encoded."""
         await self._wait(self._work, owner, session)
 
+    async def wait_to_run(self, owner: str) -> None:
+        """Return when a thread may run a function: its result would be kept until it can be encoded."""
+        if self._work.count >= _MAX_WAITING_WORK:
+            await self._wait(self._threads, owner, "")
+
     async def _wait(self, queue: _Queue, owner: str, session: str) -> None:
         place = queue.add(owner, session)
         try:
@@ -88,7 +97,9 @@ class FairTurns:
             self._work.wake(_MAX_TRIES, granted=1)
         else:
             self._large_requests.wake(1, granted=1)
-        if self._loop is not None and (self._large_requests or self._small_requests or self._work):
+        free = max(1, _MAX_WAITING_WORK - self._work.count)
+        self._threads.wake(free, granted=free)
+        if self._loop is not None and (self._large_requests or self._small_requests or self._work or self._threads):
             self._loop.call_soon(self._next_turn)
         else:
             self._loop = None
@@ -113,9 +124,13 @@ class _Queue:
     """The places of those that wait, by owner and session; whose turn is next comes first. It is true if there are any.
 
     A place that had its turn leaves the queue, and the places of its session and owner follow those of others.
+
+    Attributes:
+        count: How many there are.
     """
 
     def __init__(self) -> None:
+        self.count = 0
         self._owners: dict[str, dict[str, dict[_Place, None]]] = {}
 
     def __bool__(self) -> bool:
@@ -124,6 +139,7 @@ class _Queue:
     def add(self, owner: str, session: str) -> _Place:
         """Return a new place, the last of its session."""
         place = _Place(owner, session)
+        self.count += 1
         self._owners.setdefault(owner, {}).setdefault(session, {})[place] = None
         return place
 
@@ -132,6 +148,7 @@ class _Queue:
         sessions = self._owners.pop(place.owner)
         places = sessions.pop(place.session)
         del places[place]
+        self.count -= 1
         if places:
             sessions[place.session] = places
         if sessions:

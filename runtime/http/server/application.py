@@ -23,6 +23,7 @@ from mcpgen.runtime.http.server.request_body import BodyRefused, Uploads, read_b
 from mcpgen.runtime.limits import HttpLimits
 from mcpgen.runtime.protocol.headers import headers_by_name
 from mcpgen.runtime.server.fair_turns import FairTurns
+from mcpgen.runtime.server.functions.worker_threads import CALLER, Caller
 from mcpgen.runtime.server.functions.invocation import is_async
 
 if TYPE_CHECKING:
@@ -213,7 +214,9 @@ class Application:
                 await responses.send_empty(send, 204, cors.preflight_headers(headers))
                 return
         user = "" if self._user is None else self._user(scope)
-        await handle(scope, headers, self._addresses.client(scope, headers, user), receive, send)
+        client = self._addresses.client(scope, headers, user)
+        CALLER.set(Caller(client.owner, self._engine.turns))
+        await handle(scope, headers, client, receive, send)
 
     def _route(self, path: str) -> Callable[..., Awaitable[None]] | None:
         if path == self._path or _is_same(path, self._path):

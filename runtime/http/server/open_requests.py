@@ -52,6 +52,9 @@ _CLOSED_OUTPUT: Final = SessionOutput()
 # a loop waits for nothing else, and a thousand such functions would occupy the event loop for 20 seconds.
 _NOTIFICATION_COST_BYTES: Final = 1024
 
+# The same for each connection to which a change may be of interest. There may be 10,000.
+_CHANGE_COST_BYTES: Final = 256
+
 _LOG = logging.getLogger("mcpgen.http")
 
 
@@ -133,6 +136,11 @@ class CountedConnection(Connection):
             await super().serve(exchange)
         finally:
             self._release(exchange)
+
+    def notify_change(self, method: str, uri: str | None) -> None:
+        """Send the notification *method* if the client is subscribed to it."""
+        self._engine.turns.spend(_CHANGE_COST_BYTES)
+        super().notify_change(method, uri)
 
     def close(self) -> None:
         """Cancel all handlers, and end the session."""
