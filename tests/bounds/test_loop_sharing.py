@@ -57,6 +57,40 @@ def test_many_connections_of_one_client_let_another_in_between(victims: Victims)
     assert answered < 10, f"{answered} of {100 - before} were answered first"
 
 
+def test_functions_that_report_in_a_loop_let_another_in_between(victims: Victims) -> None:
+    assert answered_before_another(victims, called("fill", count=20_000, size=1), 60) < 20
+
+
+def test_a_slow_plain_function_of_one_client_does_not_keep_another_from_threads(victims: Victims) -> None:
+    quick = called("drowse", seconds=0)
+    assert answered_before_another(victims, called("drowse", seconds=0.2), 400, quick) < 120
+
+
+def test_changes_that_many_sessions_hear_of_let_another_in_between(victims: Victims) -> None:
+    http = victims.http()
+    for _ in range(1500):
+        joined(http)[0].close()
+    assert answered_before_another(victims, called("change", count=1), 60) < 20
+
+
+def answered_before_another(victims: Victims, request: bytes, times: int, other: bytes = b"") -> int:
+    """Send *request* so many *times* at once; return how many are answered before a request of another client."""
+    http = victims.http()
+    with ExitStack() as stack:
+        honest = Line(http.port, source=OTHER)
+        greedy = [Line(http.port) for _ in range(times)]
+        for each in (honest, *greedy):
+            stack.callback(each.close)
+        for each in greedy:
+            each.send(request)
+        before = readable(*greedy)
+        honest.send(other or called("echo", text="there"))
+        assert honest.reply().json["result"]["resultType"] == "complete"
+        answered = readable(*greedy) - before
+    assert before < times * 3 / 4, "the server answered before all had asked; ask more often"
+    return answered
+
+
 def test_heads_that_never_end_have_a_bound_which_addresses_share(victims: Victims) -> None:
     http = victims.http()
     unfinished = head("GET", "/mcp", *["X: " + "a" * 1000] * 48)[:-2]

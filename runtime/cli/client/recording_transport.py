@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from mcpgen.runtime.protocol import envelope
+from mcpgen.runtime.protocol.messages import Batch, Response
+from mcpgen.runtime.protocol.reading_policy import SUSPECT, meant_id, meant_message
+
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Hashable, Sequence
 
@@ -102,7 +106,7 @@ class RecordingTransport:
                 if not isinstance(each.id, UnsetType):
                     self._asked.add(each.id)
                 continue
-            method = self._pending.pop(each.id, None)
+            method = self._pending.pop(each.id, None) or self._pending.pop(_meant_id(each), None)
             if method is not None and not isinstance(each.result, UnsetType):
                 self._results[method] = bytes(each.result)
 
@@ -179,4 +183,16 @@ def _messages(frame: Frame | OversizedLine) -> list[_Message]:
     try:
         return _decode_many(frame) if frame[:64].lstrip().startswith(b"[") else [_decode_one(frame)]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return []
+        return _meant_messages(frame)
+
+
+def _meant_id(answer: _Message) -> RequestId | None:
+    return meant_id(answer.id) if isinstance(answer.id, str) else None
+
+
+def _meant_messages(frame: bytes) -> list[_Message]:
+    """Return the responses in a frame that is not valid, but that the client reads."""
+    found = envelope.decode(frame)
+    meant = meant_message(frame, found)[0] if isinstance(found, SUSPECT) else found
+    items = meant.items if isinstance(meant, Batch) else [meant]
+    return [_Message(id=each.id, result=each.result) for each in items if isinstance(each, Response)]

@@ -19,6 +19,7 @@ from mcpgen.runtime.http.client import asyncio_exchange, exchange_choice, happy_
 from mcpgen.runtime.http.client.address import join_url, parse_address
 from mcpgen.runtime.http.client.asyncio_exchange import AsyncioExchange
 from mcpgen.runtime.http.client.exchange_choice import open_exchange
+from mcpgen.runtime.http.client.http11_connection import Http11Connection
 from mcpgen.runtime.http.client.http_exchange import ConnectionBroke
 from tests.patience import PATIENCE_SECONDS
 from tests.specification.client.scripted_server import discovered
@@ -421,3 +422,28 @@ async def test_a_client_shows_which_library_it_uses() -> None:
         assert f"<Client to {server.url!r} over asyncio: " in repr(client)
 
         await closed(client, server)
+
+
+async def test_a_reader_is_cancelled_although_the_server_never_stops_sending() -> None:
+    connection = Http11Connection(None, "http://localhost")
+    turns = 0
+
+    def arrive() -> None:
+        nonlocal turns
+        turns += 1
+        connection._wake()
+        if turns < 1000:
+            asyncio.get_running_loop().call_soon(arrive)
+
+    async def read() -> None:
+        while turns < 1000:
+            await connection.wait()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(read)
+        await anyio.sleep(0)
+        group.cancel_scope.cancel()
+        await anyio.lowlevel.cancel_shielded_checkpoint()
+        asyncio.get_running_loop().call_soon(arrive)
+
+    assert turns < 1000

@@ -10,7 +10,8 @@ import anyio.to_thread
 import pytest
 
 from mcpgen import Limits, Server
-from mcpgen.runtime.server.functions.worker_threads import WorkerThreads
+from mcpgen.runtime.server.fair_turns import FairTurns
+from mcpgen.runtime.server.functions.worker_threads import CALLER, Caller, WorkerThreads
 from mcpgen.runtime.transports import memory
 from tests.patience import PATIENCE_SECONDS
 from tests.specification.http_server.http_clients import caller, cancellation
@@ -244,3 +245,34 @@ def test_a_thread_that_outlives_its_event_loop_does_not_keep_it_from_ending() ->
                 anyio.run(wait_free, threads)
     finally:
         made.may_return.set()
+
+
+async def test_callers_take_turns_whoever_of_them_has_asked_most(slow: Slow) -> None:
+    threads, turns = WorkerThreads(1), FairTurns()
+    order: list[str] = []
+
+    async def call(owner: str) -> None:
+        CALLER.set(Caller(owner, turns))
+        await threads.run(order.append, owner)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(threads.run, slow, None)
+        await slow.wait_running(1)
+        for owner in "aaaabb":
+            group.start_soon(call, owner)
+            await anyio.sleep(0)
+        slow.may_return.set()
+
+    assert order == ["a", "b", "a", "b", "a", "a"]
+
+
+async def test_callers_that_are_cancelled_leave_the_queue(slow: Slow) -> None:
+    threads = WorkerThreads(1)
+    async with anyio.create_task_group() as group:
+        group.start_soon(threads.run, slow, None)
+        await slow.wait_running(1)
+        with anyio.move_on_after(0.02):
+            await threads.run(abs, -1)
+        assert not threads._waiting
+        slow.may_return.set()
+    await wait_free(threads)
