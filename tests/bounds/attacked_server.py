@@ -155,6 +155,13 @@ async def fill(ctx: Context, count: int, size: int) -> str:
 
 
 @server.tool
+async def report(ctx: Context, count: int) -> str:
+    for number in range(1, count + 1):
+        await ctx.progress(number)
+    return "reported"
+
+
+@server.tool
 async def nested() -> dict[str, Any]:
     """Return 800,000 lists."""
     value: list[Any] = []

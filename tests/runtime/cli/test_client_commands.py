@@ -255,6 +255,24 @@ def test_a_tool_can_be_called_although_it_cannot_be_listed(answer: str, reason: 
 
 
 @pytest.mark.parametrize(
+    ("identity", "text", "shown"),
+    [("str(message['id'])", "'here'", "here"), ("message['id']", "'\\ud800'", "\ufffd")],
+)
+def test_a_result_that_is_read_with_a_correction_is_shown(
+    identity: str, text: str, shown: str, tmp_path: Path
+) -> None:
+    code = f"""
+    if method == 'initialize': hello({{'tools': {{}}}})
+    elif method == 'tools/list': say(id=message['id'], result={{'tools': [{{'name': 'a', 'inputSchema': {{}}}}]}})
+    elif 'id' in message: say(id={identity}, result={{'content': [{{'type': 'text', 'text': {text}}}]}})
+    """
+    status, out, err = run("call", server(tmp_path, code), "a")
+
+    assert (0, f"{shown}\n") == (status, out)
+    assert "is not valid, but is accepted" in err
+
+
+@pytest.mark.parametrize(
     ("revision", "said"),
     [
         ("2024-11-05", "the server speaks 2025-11-25"),

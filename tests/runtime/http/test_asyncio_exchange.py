@@ -442,8 +442,9 @@ async def test_a_reader_is_cancelled_although_the_server_never_stops_sending() -
     async with anyio.create_task_group() as group:
         group.start_soon(read)
         await anyio.sleep(0)
-        group.cancel_scope.cancel()
-        await anyio.lowlevel.cancel_shielded_checkpoint()
         asyncio.get_running_loop().call_soon(arrive)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        group.cancel_scope.cancel()
 
-    assert turns < 1000
+    assert turns < 100
