@@ -23,8 +23,8 @@ from mcpgen.runtime.http.server.request_body import BodyRefused, Uploads, read_b
 from mcpgen.runtime.limits import HttpLimits
 from mcpgen.runtime.protocol.headers import headers_by_name
 from mcpgen.runtime.server.fair_turns import FairTurns
-from mcpgen.runtime.server.functions.worker_threads import CALLER, Caller
 from mcpgen.runtime.server.functions.invocation import is_async
+from mcpgen.runtime.server.functions.worker_threads import CALLER, Caller
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence

@@ -48,8 +48,8 @@ _TOO_MANY_BODY: Final = ResponseBody(
 
 _CLOSED_OUTPUT: Final = SessionOutput()
 
-# What a notification or a small response costs of a turn, as `FairTurns` counts. A function that reports its progress in
-# a loop waits for nothing else, and a thousand such functions would occupy the event loop for 20 seconds.
+# What a notification or a small response costs of a turn, as `FairTurns` counts. A function that reports its progress
+# in a loop waits for nothing else, and a thousand such functions would occupy the event loop for 20 seconds.
 _NOTIFICATION_COST_BYTES: Final = 1024
 
 # The same for each connection to which a change may be of interest. There may be 10,000.

@@ -5,14 +5,13 @@ call keeps its slot until then: the thread itself releases it. (The limiter of a
 cancelled, so that abandoned threads would not count.) A call without a slot waits for one; a call that is cancelled
 before its thread has begun never begins.
 
-Over HTTP, users take turns: one that calls a slow function a thousand times does not keep the others waiting. And a call
-that has a slot waits as long as many results cannot be encoded yet, or they would pile up.
+Over HTTP, users take turns: one that calls a slow function a thousand times does not keep the others waiting. And a
+call that has a slot waits as long as many results cannot be encoded yet, or they would pile up.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import deque
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,12 +20,11 @@ from anyio import to_thread
 from msgspec import Struct
 
 from mcpgen.runtime.limits import MAX_THREADS
+from mcpgen.runtime.server.fair_turns import FairTurns
 from mcpgen.runtime.transports.event_loops import call_soon, running_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from mcpgen.runtime.server.fair_turns import FairTurns
 
 __all__ = ["CALLER", "Caller", "WorkerThreads"]
 
@@ -61,7 +59,7 @@ class WorkerThreads:
         self.running: int = 0
         self._max_threads: Final = max_threads
         self._lock = threading.Lock()
-        self._waiting: dict[str, deque[_Waiter]] = {}  # by owner; whose turn is next comes first
+        self._waiting: dict[str, dict[_Waiter, None]] = {}  # by owner; whose turn is next comes first
 
     async def run(self, function: Callable[[Any], Any], argument: Any) -> Any:
         """Return the result of *function*, which runs in a thread; wait for a thread if all are in use.
@@ -85,15 +83,15 @@ class WorkerThreads:
                 self.running += 1
                 return
             waiter = _Waiter()
-            self._waiting.setdefault(owner, deque()).append(waiter)
+            self._waiting.setdefault(owner, {})[waiter] = None
         try:
             await waiter.event.wait()
         except BaseException:
             with self._lock:
-                waiting = self._waiting.get(owner, ())
+                waiting = self._waiting.get(owner, {})
                 is_waiting = waiter in waiting
-                if isinstance(waiting, deque) and is_waiting:
-                    waiting.remove(waiter)
+                if is_waiting:
+                    del waiting[waiter]
                     if not waiting:
                         del self._waiting[owner]
             if not is_waiting:  # it got a slot in the meantime
@@ -109,7 +107,8 @@ class WorkerThreads:
                     return
                 owner, waiting = next(iter(self._waiting.items()))
                 del self._waiting[owner]
-                waiter = waiting.popleft()
+                waiter = next(iter(waiting))
+                del waiting[waiter]
                 if waiting:
                     self._waiting[owner] = waiting  # behind the others
             if waiter.wake():

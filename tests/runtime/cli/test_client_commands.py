@@ -258,9 +258,7 @@ def test_a_tool_can_be_called_although_it_cannot_be_listed(answer: str, reason: 
     ("identity", "text", "shown"),
     [("str(message['id'])", "'here'", "here"), ("message['id']", "'\\ud800'", "\ufffd")],
 )
-def test_a_result_that_is_read_with_a_correction_is_shown(
-    identity: str, text: str, shown: str, tmp_path: Path
-) -> None:
+def test_a_result_that_is_read_with_a_correction_is_shown(identity: str, text: str, shown: str, tmp_path: Path) -> None:
     code = f"""
     if method == 'initialize': hello({{'tools': {{}}}})
     elif method == 'tools/list': say(id=message['id'], result={{'tools': [{{'name': 'a', 'inputSchema': {{}}}}]}})

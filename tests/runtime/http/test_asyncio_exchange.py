@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.lowlevel
 import httpx
 import pytest
 
@@ -441,7 +442,7 @@ async def test_a_reader_is_cancelled_although_the_server_never_stops_sending() -
 
     async with anyio.create_task_group() as group:
         group.start_soon(read)
-        await anyio.sleep(0)
+        await anyio.lowlevel.checkpoint()
         asyncio.get_running_loop().call_soon(arrive)
         await asyncio.sleep(0)
         await asyncio.sleep(0)

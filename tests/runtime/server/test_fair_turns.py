@@ -112,7 +112,9 @@ def test_what_is_cancelled_while_it_waits_holds_up_nothing() -> None:
 def test_threads_wait_while_many_results_cannot_be_encoded() -> None:
     async def main() -> None:
         order = Order()
-        results = [asyncio.ensure_future(order.run("result", order.turns.wait_to_work("a", ""), ENOUGH)) for _ in range(80)]
+        results = [
+            asyncio.ensure_future(order.run("result", order.turns.wait_to_work("a", ""), ENOUGH)) for _ in range(80)
+        ]
         threads = [asyncio.ensure_future(order.run("thread", order.turns.wait_to_run("a"), 0)) for _ in range(20)]
         order.turns.spend(ENOUGH)
         await asyncio.sleep(0)
@@ -128,7 +130,9 @@ def test_threads_wait_while_many_results_cannot_be_encoded() -> None:
 def test_threads_do_not_wait_for_a_few_results() -> None:
     async def main() -> None:
         order = Order()
-        results = [asyncio.ensure_future(order.run("result", order.turns.wait_to_work("a", ""), ENOUGH)) for _ in range(60)]
+        results = [
+            asyncio.ensure_future(order.run("result", order.turns.wait_to_work("a", ""), ENOUGH)) for _ in range(60)
+        ]
         order.turns.spend(ENOUGH)
         await asyncio.sleep(0)
         await order.run("thread", order.turns.wait_to_run("a"), 0)

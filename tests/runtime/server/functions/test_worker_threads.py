@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
@@ -260,7 +261,7 @@ async def test_callers_take_turns_whoever_of_them_has_asked_most(slow: Slow) -> 
         await slow.wait_running(1)
         for owner in "aaaabb":
             group.start_soon(call, owner)
-            await anyio.sleep(0)
+            await anyio.lowlevel.checkpoint()
         slow.may_return.set()
 
     assert order == ["a", "b", "a", "b", "a", "a"]
