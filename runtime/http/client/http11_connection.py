@@ -228,7 +228,7 @@ class Http11Connection(asyncio.Protocol):
 
     async def wait(self) -> None:
         """Return when something has happened to the connection or its response."""
-        # anyio cancels no task whose future is done, so a server that never stops sending would keep its reader running.
+        # anyio cancels no task whose future is done: a server that never stops sending would keep its reader running.
         await checkpoint_if_cancelled()
         self._waiter = self._loop.create_future()
         try:
