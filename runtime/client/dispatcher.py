@@ -157,7 +157,9 @@ class MessageDispatcher:
     def _handle_malformed(self, malformed: Malformed, frame: Frame = b"", batch: BatchResponse | None = None) -> None:
         """Fail the pending request that a malformed response is for. Log anything else."""
         session = self._session
-        request = None if malformed.id is None or malformed.kind != "response" else session.pending.get(malformed.id)
+        # A message that has only the id of a pending request is a response without its result.
+        is_response = malformed.kind == "response" or malformed.fault is Fault.NO_METHOD
+        request = session.pending.get(malformed.id) if malformed.id is not None and is_response else None
         if request is not None:
             failure = MalformedFrame(revision=session.revision or "", reason=malformed.reason, request_id=malformed.id)
             session.fail_request(request, failure)
@@ -166,8 +168,8 @@ class MessageDispatcher:
         quote = f": {shown}" if shown else ""
         session.warn("the server sent something that is not a message; it is ignored: %s%s", malformed.reason, quote)
         # 2025-11-25, basic/index, "Error Responses"; 2026-07-28, basic/transports/stdio: a client writes no responses.
-        may_respond = session.server is not None and not session.is_stateless
-        if malformed.kind == "request" and malformed.id is not None and may_respond:
+        may_refuse = session.server is not None and not session.is_stateless
+        if malformed.kind == "request" and malformed.id is not None and may_refuse:
             refusal = envelope.refusal(malformed, session.revision)
             if refusal is not None:
                 self.requests.send(refusal, batch)

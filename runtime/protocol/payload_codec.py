@@ -14,6 +14,8 @@ instance of each type only, and later ones are decoded as what they are. Then wh
 
 from __future__ import annotations
 
+import typing
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import msgspec
@@ -294,6 +296,9 @@ class Validator:
             fault = sent_value_fault(checked)
             if fault is not None:
                 raise self._payload.invalid(fault[1], pointer_to(fault[0]))
+        if getattr(checked, "result_type", "complete") != "complete" and _may_be_any_text(type(checked)):
+            # Types of extensions, and `InputRequiredResult`, allow one value only, and so were checked above.
+            raise self._payload.invalid("a result of this type is complete", "/resultType")
         return data
 
     def _first(self, value: Value, data: bytes) -> Value:
@@ -305,6 +310,16 @@ class Validator:
                 raise self._payload.invalid(f"its type is {kind.__module__}.{kind.__qualname__}")
             self._decoders[kind] = self._decoder(kind)
         return checked
+
+
+@cache
+def _may_be_any_text(kind: type) -> bool:
+    """Whether the `result_type` of a Struct is not limited to the values of one kind of result.
+
+    Spec:
+        2026-07-28, basic/index, "ResultType": only values of the core protocol and of extensions.
+    """
+    return bool(typing.get_type_hints(kind, localns={})["result_type"] is str)
 
 
 def _decoder(decoders: Sequence[Callable[[bytes], Any]]) -> Callable[[Any], Any]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from mcpgen.runtime.errors import InvalidPayload, RequestError, UnsupportedByPeer, printable, quoted
+from mcpgen.runtime.errors import InvalidPayload, MalformedFrame, RequestError, UnsupportedByPeer, printable, quoted
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import client_peer
 from mcpgen.runtime.protocol.framing import OversizedLine
@@ -141,12 +141,13 @@ def _refuse(session: ServerSession, malformed: Malformed, batch: BatchResponse |
     session.malformed_count += 1
     level = logging.WARNING if session.malformed_count <= _MAX_WARNINGS else logging.DEBUG
     _LOG.log(level, "%s", malformed.reason)
-    pending = session.take_server_request(malformed.id) if malformed.kind == "response" else None
-    if pending is not None:
-        reason = f"the response of the client cannot be read: {malformed.reason}"
-        pending.fail(RequestError(malformed.fault.code, reason))
-        return
     revision = session.revision or session.handlers.served[-1]
+    # A message that has only the id of a pending request is a response without its result.
+    is_response = malformed.kind == "response" or malformed.fault is Fault.NO_METHOD
+    pending = session.take_server_request(malformed.id) if is_response else None
+    if pending is not None:
+        pending.fail(MalformedFrame(revision=revision, reason=malformed.reason, request_id=malformed.id))
+        return
     is_unread = malformed.fault.code == ErrorCode.PARSE_ERROR or malformed.fault is Fault.TOO_MANY_VALUES
     if is_unread and malformed.id in session.exchanges:
         # The id was found in text that may not be JSON. A response to it would be taken for that of the open request.

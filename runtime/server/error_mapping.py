@@ -156,8 +156,11 @@ def _misuse(peer: Peer, error: _Error) -> str | None:
         return None if _names_missing(peer, error.data) else "but its data names no capability that the client lacks"
     if error.code in methods.RESERVED_ERRORS and error.code in known:
         return "which mcpgen sends itself"
-    is_free = error.code not in _JSON_RPC_RESERVED and error.code not in _codes_of_all_revisions()
-    return None if is_free or error.code in known else "which is reserved; use one outside of -32768 to -32000"
+    if error.code in known:
+        return None
+    if error.code in _JSON_RPC_RESERVED:
+        return "which is reserved; use one outside of -32768 to -32000"
+    return "which earlier revisions define; use another one" if error.code in _codes_of_all_revisions() else None
 
 
 def _names_missing(peer: Peer, data: object) -> bool:

@@ -114,11 +114,13 @@ async def test_a_list_that_the_revision_does_not_allow_fails_its_call_alone(
 @spec("2025-11-25", "basic/index#responses")
 @spec("2026-07-28", "basic/index#responses")
 @everywhere
-@pytest.mark.parametrize("members", ['"result":5', '"result":null', '"error":5', '"error":{"code":1.5,"message":"x"}'])
+@pytest.mark.parametrize(
+    "members", ["", ',"result":5', ',"result":null', ',"error":5', ',"error":{"code":1.5,"message":"x"}']
+)
 async def test_a_response_that_is_none_fails_its_call_alone(members: str, revision: str) -> None:
     async with opened(revision) as own:
         errand, asked = await own.asked(own.client.call_tool("x"))
-        own.wire.say(f'{{"jsonrpc":"2.0","id":{asked["id"]},{members}}}'.encode())
+        own.wire.say(f'{{"jsonrpc":"2.0","id":{asked["id"]}{members}}}'.encode())
         with pytest.raises(PeerError):
             await errand.outcome()
 

@@ -159,6 +159,17 @@ async def test_a_response_to_nothing_is_never_answered(frame: bytes, revision: s
         assert "tools" in await peer.result("tools/list")
 
 
+@spec("2025-06-18", "basic/index#responses", "dcd34d18", "f10035f4")
+@with_handshakes
+@pytest.mark.parametrize("members", ["", ',"result":{"roots":[]},"error":{"code":1,"message":"x"}', ',"result":5'])
+async def test_a_response_that_is_none_fails_the_request_to_the_client(members: str, revision: str) -> None:
+    async with client(server(LABELS[-1]), revision, '{"roots":{}}') as peer:
+        (asked,) = await peer.call("roots")
+        (said,) = await peer.wire.say(f'{{"jsonrpc":"2.0","id":{asked["id"]}{members}}}'.encode())
+
+    assert (1, -32603) == (said["id"], said["error"]["code"])
+
+
 @spec("2026-07-28", "basic/index#error-responses", "73250b01")
 @spec("2024-11-05", "basic/messages#requests")
 @spec("2025-11-25", "basic/index#requests")

@@ -52,6 +52,21 @@ def error_of(said: list[Any]) -> tuple[int, str]:
     return said[-1]["error"]["code"], said[-1]["error"]["message"]
 
 
+@spec("2026-07-28", "basic/index#resulttype", "e5f5e7e3")
+@without_handshakes
+@pytest.mark.parametrize("kind", ["task", "com.example/later", ""])
+async def test_a_type_of_results_that_no_declared_extension_has_is_refused_each_time(kind: str, revision: str) -> None:
+    models = models_of(LABELS[-1])
+    good, bad = (
+        models.ListToolsResult(tools=[], ttl_ms=0, cache_scope="private", result_type=each)
+        for each in ("complete", kind)
+    )
+    async with client(listing(bad, good, bad), revision) as peer:
+        assert REFUSED == error_of(await peer.ask("tools/list"))
+        assert [] == (await peer.result("tools/list"))["tools"]
+        assert REFUSED == error_of(await peer.ask("tools/list"))
+
+
 @spec("2026-07-28", "server/utilities/caching#time-to-live-ttl-field", "597d4710")
 @without_handshakes
 async def test_a_negative_lifetime_is_refused_in_every_result(revision: str) -> None:
