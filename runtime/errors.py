@@ -366,6 +366,9 @@ class RequestLost(McpgenError):  # noqa: N818 (as the tree above names it)
     is_general: bool = False
     """Whether other requests would fail for the same reason, such as wrong credentials."""
 
+    is_temporary: bool = True
+    """Whether the same request may succeed later, such as when the server is started again."""
+
 
 # Enough to recognise the text; an error must not be as long as the message that caused it.
 MAX_QUOTED_CHARS = 300

@@ -240,7 +240,7 @@ class Changes:
             try:
                 await self._open_stream(stream, session.revision or NEWEST)
             except RequestLost as lost:
-                if attempt == _MAX_ATTEMPTS - 1 or lost.is_general:
+                if attempt == _MAX_ATTEMPTS - 1 or not lost.is_temporary:
                     raise
                 failure = lost
             else:

@@ -17,7 +17,8 @@ _MAX_SHOWN_CHARS: Final = 300
 
 # RFC 9110, section 15, and RFC 6585, section 4: statuses that do not depend on the request, so that another request
 # would get the same one.
-_GENERAL: Final = frozenset({401, 403, 407, 408, 429, 502, 503, 504})
+_TEMPORARY: Final = frozenset({408, 429, 502, 503, 504})
+_GENERAL: Final = _TEMPORARY | {401, 403, 407}
 
 
 class ServerUnreachable(RequestLost):
@@ -55,6 +56,7 @@ class HttpRefused(RequestLost):
         self.excerpt: str = printable(excerpt[:_MAX_SHOWN_CHARS])
         self.advice = advice
         self.is_general: bool = status in _GENERAL or 300 <= status < 400  # noqa: PLR2004 (as HTTP counts)
+        self.is_temporary: bool = status in _TEMPORARY or not self.is_general
         super().__init__(url, status)
 
     def __str__(self) -> str:

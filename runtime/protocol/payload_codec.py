@@ -296,7 +296,7 @@ class Validator:
             fault = sent_value_fault(checked)
             if fault is not None:
                 raise self._payload.invalid(fault[1], pointer_to(fault[0]))
-        if getattr(checked, "result_type", "complete") != "complete" and _may_be_any_text(type(checked)):
+        if getattr(checked, "result_type", "complete") != "complete" and _may_be_any_text(type(cast("object", checked))):
             # Types of extensions, and `InputRequiredResult`, allow one value only, and so were checked above.
             raise self._payload.invalid("a result of this type is complete", "/resultType")
         return data

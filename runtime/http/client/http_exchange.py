@@ -157,7 +157,7 @@ def trusted_certificates() -> ssl.SSLContext:
 def credentials_failed(address: Address, error: Exception) -> RequestLost:
     """Return the error for a request whose credentials raised *error*."""
     lost = RequestLost(f"the request to {address.shown} could not be made: {error!r}")
-    lost.is_general = True  # any other request needs the same credentials
+    lost.is_general, lost.is_temporary = True, False  # any other request needs the same credentials
     return lost
 
 

@@ -394,6 +394,40 @@ async def test_a_stream_of_changes_ends_as_its_server_likes_and_is_opened_again_
     assert 2 == len(ids)
 
 
+@spec("2026-07-28", "basic/patterns/subscriptions#graceful-closure")
+@on_both_loops
+@pytest.mark.parametrize(("status", "attempts"), [(502, 5), (500, 5), (401, 1)])
+async def test_a_stream_of_changes_that_cannot_be_opened_again_is_given_up(
+    status: int, attempts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gateway may be without its server for a moment. Credentials that are refused stay so."""
+    monkeypatch.setattr("mcpgen.runtime.client.changes._FIRST_DELAY_SECONDS", 0)
+    async with opened(NEWEST) as (client, server):
+        entered = anyio.Event()
+
+        async def listen() -> None:
+            async with client.listen(tools=True) as changes:
+                entered.set()
+                await anext(changes)
+
+        listening = server.start(listen())
+        asked = await server.hear(method="subscriptions/listen")
+        await asked.begin()
+        meta = {"io.modelcontextprotocol/subscriptionId": asked.message["id"]}
+        params = {"_meta": meta, "notifications": {"toolsListChanged": True}}
+        await asked.event({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params})
+        with anyio.fail_after(PATIENCE_SECONDS):
+            await entered.wait()
+        await asked.cut()
+        for _ in range(attempts):
+            again = await server.hear(method="subscriptions/listen")
+            await again.answer(status, b"gone", content_type="text/plain")
+        with pytest.raises(RequestLost, match=str(status)):
+            await listening.outcome()
+
+        assert [] == server.unheard
+
+
 @spec("2026-07-28", "changelog#major-changes", "b6bc3b94")
 @on_both_loops
 async def test_a_request_that_only_reads_is_sent_again_with_a_new_id_if_its_stream_breaks() -> None:
