@@ -177,6 +177,9 @@ def connect(
     pings = given.get("ping_seconds")
     if pings is not None and (isinstance(pings, bool) or not isinstance(pings, int | float) or not pings > 0):
         raise UsageError(f"`ping_seconds` must be a number greater than 0, or None, not {pings!r}")
+    restarts = given["max_restarts"]
+    if isinstance(restarts, bool) or not isinstance(restarts, int) or restarts < 0:
+        raise UsageError(f"`max_restarts` must be a whole number, such as 3, or 0 for none, not {restarts!r}")
     OutputValidator(policy)  # reports a wrong policy now, and not when the client connects
     kind: type[BaseClient] = Client if label == NEWEST else BaseClient
 
@@ -198,6 +201,7 @@ def connect(
             make_engine=make_engine,
             make_context=ClientContext,
             ping_seconds=pings,
+            max_restarts=restarts,
         )
         connection = await task.start()
         try:

@@ -81,6 +81,12 @@ class Options(HandlerFunctions, total=False):
     If the server does not answer one within ``ClientLimits.call_seconds``, the connection is closed. 2026-07-28 has no
     `ping`: each of its requests stands alone.
     """
+    max_restarts: int
+    """How often the process of a server of 2026-07-28 is started again after it has exited unexpectedly; 0 by default.
+
+    Open calls raise `RequestLost`. Later calls use the new process. A server of a handshake revision is not started
+    again: its session ends with its process.
+    """
     strict: bool
     """Whether to refuse what the revision does not allow, also where other SDKs read it; False by default."""
     undeclared: Undeclared | None
@@ -98,6 +104,7 @@ DEFAULTS: Final[Options] = {
     "strict": False,
     "cache": False,
     "cache_results": False,
+    "max_restarts": 0,
     "extensions": (),
     "tasks": False,
 }

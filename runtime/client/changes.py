@@ -174,6 +174,16 @@ class Changes:
                 raise StopAsyncIteration
             await self._alone(stream.event.wait())
 
+    async def renew(self) -> None:
+        """Open the stream again if it has broken. This is for a caller that does not iterate.
+
+        Raises:
+            RequestLost: It cannot be opened.
+        """
+        failure = self._stream.failure
+        if failure is not None and _is_broken(failure):
+            await self._open_again(failure)
+
     async def _alone(self, waiting: Coroutine[Any, Any, T]) -> T:
         """Return what *waiting* returns; only one task may wait.
 

@@ -12,7 +12,7 @@ from msgspec import Raw, UnsetType
 from mcpgen.runtime.client.client_session import ClientSession
 from mcpgen.runtime.client.deadlines import Deadlines
 from mcpgen.runtime.client.dispatcher import MessageDispatcher
-from mcpgen.runtime.errors import AdaptationError, InvalidPayload, TransportClosed
+from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestLost, TransportClosed
 from mcpgen.runtime.transports.auto_reset_event import AutoResetEvent, auto_reset_event_factory, same_loop_check
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ class ClientConnection:
         self._notifications: deque[tuple[NotificationHandler, Raw | UnsetType]] = deque()
         self._notifications_bytes = 0
         self._is_notifying = False
+        self._unsent: list[bytes] = []
 
     def context(self, method: str) -> Any:
         """Return the context of a handler of *method*."""
@@ -115,6 +116,20 @@ class ClientConnection:
         if self.session.failure is None:
             self.session.fail(failure)
             self.requests.cancel_all()
+
+    def disconnect(self, reason: str) -> None:
+        """Fail all pending requests: the server is started again. Keep what is written until `reconnect`."""
+        self.write = self._unsent.append
+        for each in list(self.session.pending):
+            self.session.request_lost(each, RequestLost(reason))
+        self.requests.cancel_all()
+
+    def reconnect(self, channel: Channel, spawner: Spawner) -> None:
+        """Use *channel*, and write what was kept."""
+        self.channel, self.write, self._spawner = channel, channel.write, spawner
+        unsent, self._unsent = self._unsent, []
+        for each in unsent:
+            channel.write(each)
 
     # --- as the output of the session
 

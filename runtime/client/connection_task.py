@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.capabilities import ServerPeer
     from mcpgen.runtime.protocol.reading_policy import ReadingPolicy
     from mcpgen.runtime.transports.interfaces import Channel, Transport
-    from mcpgen.runtime.transports.spawner import StartedFunction
+    from mcpgen.runtime.transports.spawner import Group, Spawner, StartedFunction
 
 __all__ = ["SLOW_START", "ConnectionTask"]
 
@@ -66,6 +66,7 @@ class ConnectionTask:
         make_engine: Makes the engine of a connection whose revision is agreed, with its client.
         make_context: Makes the context of a handler.
         ping_seconds: How often a server of a handshake revision gets a `ping`; None for never.
+        max_restarts: How often the process of a stateless server is started again after it has exited.
 
     Attributes:
         connection: The connection, once a revision is agreed.
@@ -84,6 +85,7 @@ class ConnectionTask:
         make_engine: Callable[[ConnectionTask, ClientConnection], ClientEngine],
         make_context: Callable[[ConnectionTask, ClientConnection, ServerPeer, str], Any],
         ping_seconds: float | None = None,
+        max_restarts: int = 0,
     ) -> None:
         self.connection: ClientConnection | None = None
         self.description: str = transport.description
@@ -96,6 +98,8 @@ class ConnectionTask:
         self._make_engine = make_engine
         self._make_context = partial(make_context, self)
         self._ping_seconds = ping_seconds
+        self._restarts_left = max_restarts
+        self._is_restarting = False
         self._engine: ClientEngine | None = None
         self._failure: Exception | None = None
         self._is_probing = False
@@ -178,18 +182,24 @@ class ConnectionTask:
                     self._eras.forget(identity)
                 raise
             else:
-                return
+                break
+        while self._is_restarting and self.connection is not None:
+            await self._restart(self.connection)
+
+    async def _open(self, stack: AsyncExitStack) -> tuple[Channel, Spawner, Group]:
+        """Open a channel, a spawner for handlers, and a group for all other tasks."""
+        channel = await stack.enter_async_context(self._transport.open(self._limits))
+        spawner = await stack.enter_async_context(open_spawner())
+        return channel, spawner, await stack.enter_async_context(open_group())
 
     async def _run_connection(self, plan: Plan, deadline: float) -> None:
-        """Open one connection, and keep it until it is closed."""
+        """Open one connection, and keep it until it is closed, or until its server is to be started again."""
         async with AsyncExitStack() as stack:
-            channel = await stack.enter_async_context(self._transport.open(self._limits))
-            spawner = await stack.enter_async_context(open_spawner())
-            group = await stack.enter_async_context(open_group())  # for all tasks but handlers
+            channel, spawner, group = await self._open(stack)
             connection = ClientConnection(
                 self._features, self._limits, channel, spawner, make_context=self._make_context, reading=self._reading
             )
-            stack.callback(connection.close)
+            stack.callback(self._close_unless_restarting, connection)
             input_ended = anyio.Event()
             group.start_soon(self._read, channel, connection, input_ended)
             with anyio.CancelScope() as scope:
@@ -210,9 +220,38 @@ class ConnectionTask:
                 group.start_soon(_send_pings, connection, self._ping_seconds)
             self.connection = connection
             self._ready.set()
-            with anyio.CancelScope() as scope:
-                group.start_soon(_cancel_on, input_ended, scope)
-                await self._closing.wait()
+            await self._wait_for_end(group, input_ended)
+
+    async def _restart(self, connection: ClientConnection) -> None:
+        """Start the server again, and keep its connection until it is closed, or ends once more.
+
+        Spec:
+            2026-07-28, basic/transports/stdio, "Unexpected Termination".
+        """
+        self._is_restarting = False
+        async with AsyncExitStack() as stack:
+            stack.callback(self._close_unless_restarting, connection)
+            try:
+                channel, spawner, group = await self._open(stack)
+            except UsageError as failure:
+                connection.end(TransportClosed(f"the server could not be started again: {failure}"))
+                raise
+            connection.reconnect(channel, spawner)
+            input_ended = anyio.Event()
+            group.start_soon(self._read, channel, connection, input_ended)
+            group.start_soon(connection.deadlines.run)
+            group.start_soon(self.engine(connection).translated.listen_again)
+            await self._wait_for_end(group, input_ended)
+
+    async def _wait_for_end(self, group: Group, input_ended: anyio.Event) -> None:
+        with anyio.CancelScope() as scope:
+            group.start_soon(_cancel_on, input_ended, scope)
+            await self._closing.wait()
+
+    def _close_unless_restarting(self, connection: ClientConnection) -> None:
+        if not self._is_restarting or self._closing.is_set():
+            self._is_restarting = False
+            connection.close()
 
     async def _read(self, channel: Channel, connection: ClientConnection, input_ended: anyio.Event) -> None:
         try:
@@ -220,6 +259,12 @@ class ConnectionTask:
             reason = await channel.close_reason()
             if isinstance(reason, ServerExited):
                 reason.stderr = reason.stderr.removeprefix(self._probe_stderr)
+                if self._restarts_left and connection.session.is_stateless and self.connection is connection:
+                    self._restarts_left -= 1
+                    self._is_restarting = True
+                    _CLIENT_LOG.warning("the server is started again: %s", reason)
+                    connection.disconnect(f"the request was lost, and the server is started again: {reason}")
+                    return
             connection.end(reason)
         except Exception as failure:  # noqa: BLE001 (the boundary: pending requests must get an error)
             _LOG.exception("the transport %s failed", self._transport.description)

@@ -128,7 +128,7 @@ class RequestSender:
     def __init__(self, connection: ClientConnection) -> None:
         self._session = connection.session
         self._deadlines = connection.deadlines
-        self._channel = connection.channel
+        self._connection = connection
         self._make_context = connection.context
         self._runs_here = connection.runs_here
         self._has_spans = has_opentelemetry()
@@ -270,10 +270,10 @@ class RequestSender:
         Raises:
             RequestTimedOut: The server does not read.
         """
-        if self._channel.is_full:
+        if self._connection.is_full:
             seconds = self._session.limits.call_seconds if seconds is None else seconds
             with anyio.move_on_after(seconds) as scope:
-                await self._channel.drain()
+                await self._connection.channel.drain()
             if scope.cancelled_caught:
                 raise RequestTimedOut(method, seconds)
 

@@ -10,11 +10,12 @@ Spec:
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from mcpgen.runtime.adapt.payloads import message_payload
 from mcpgen.runtime.client.changes import LISTEN, SUBSCRIBE, UNSUBSCRIBE, Changes
-from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.errors import McpgenError, UsageError
 from mcpgen.runtime.protocol.newest import MetaKey
 from mcpgen.runtime.protocol.subscriptions import LIST_CHANGES, SubscriptionFilter, supported_filter
 
@@ -30,6 +31,8 @@ PING: Final = "ping"
 SET_LEVEL: Final = "logging/setLevel"
 
 _TRANSLATED: Final = frozenset({PING, SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE})
+
+_LOG = logging.getLogger("mcpgen.client")
 
 
 class TranslatedMethods:
@@ -84,6 +87,14 @@ class TranslatedMethods:
         if wanted != SubscriptionFilter():
             self._lists = Changes(self._session, wanted, self._subscribe)
             await self._lists.__aenter__()
+
+    async def listen_again(self) -> None:
+        """Open what a new process of the server does not know of: the streams of handlers."""
+        for each in ([] if self._lists is None else [self._lists]) + list(self._watched.values()):
+            try:
+                await each.renew()
+            except McpgenError as failure:
+                _LOG.warning("changes are not reported any more: %s", failure)
 
     async def set_log_level(self, level: str) -> None:
         """Set the least severe log entries that the server sends."""

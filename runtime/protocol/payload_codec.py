@@ -29,7 +29,7 @@ from mcpgen.runtime.protocol.messages import Error
 from mcpgen.runtime.protocol.sent_values import sent_value_fault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from mcpgen.runtime.adapt.payloads import Payload
     from mcpgen.runtime.adapt.routes import Loss, Part
@@ -296,7 +296,7 @@ class Validator:
             fault = sent_value_fault(checked)
             if fault is not None:
                 raise self._payload.invalid(fault[1], pointer_to(fault[0]))
-        if getattr(checked, "result_type", "complete") != "complete" and _may_be_any_text(type(cast("object", checked))):
+        if getattr(checked, "result_type", "complete") != "complete" and _may_be_any_text(cast("Any", type(checked))):
             # Types of extensions, and `InputRequiredResult`, allow one value only, and so were checked above.
             raise self._payload.invalid("a result of this type is complete", "/resultType")
         return data
@@ -313,13 +313,13 @@ class Validator:
 
 
 @cache
-def _may_be_any_text(kind: type) -> bool:
+def _may_be_any_text(kind: Hashable) -> bool:
     """Whether the `result_type` of a Struct is not limited to the values of one kind of result.
 
     Spec:
         2026-07-28, basic/index, "ResultType": only values of the core protocol and of extensions.
     """
-    return bool(typing.get_type_hints(kind, localns={})["result_type"] is str)
+    return bool(typing.get_type_hints(cast("type", kind), localns={})["result_type"] is str)
 
 
 def _decoder(decoders: Sequence[Callable[[bytes], Any]]) -> Callable[[Any], Any]:
