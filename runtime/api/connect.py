@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from mcpgen.generated import registry
 from mcpgen.runtime.api.client import Client
-from mcpgen.runtime.api.connect_options import DEFAULTS, Options, refuse_unknown
+from mcpgen.runtime.api.connect_options import DEFAULTS, Options, refuse_unknown, warn_deprecated
 from mcpgen.runtime.api.server_runner import PYTHON_VARIABLES, serve_command
 from mcpgen.runtime.client.base_client import BaseClient, ClientContext
 from mcpgen.runtime.client.client_features import ClientFeatures, merge_capabilities
@@ -160,6 +160,7 @@ def connect(
         UnknownRevision: There is no such revision.
     """
     refuse_unknown(options)
+    warn_deprecated(options)
     if isinstance(target, Mapping):
         return _connect_group(target, native_revision, options)
     given: dict[str, Any] = {**DEFAULTS, **options}

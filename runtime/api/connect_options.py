@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import logging
+import sys
 from typing import TYPE_CHECKING, Final
 
 from mcpgen import __version__
@@ -108,6 +110,28 @@ DEFAULTS: Final[Options] = {
     "extensions": (),
     "tasks": False,
 }
+
+
+# By the option that adopts it, a feature that 2026-07-28 deprecates (SEP-2577), and what replaces it.
+_DEPRECATED: Final = {
+    "roots": ("roots", "pass paths as arguments of tools, or in the configuration of the server"),
+    "sample": ("sampling", "servers are to call the API of a model provider"),
+    "log": ("log entries to clients", "read the standard error of the server, or use OpenTelemetry"),
+}
+_warned: Final[set[str]] = set()
+
+_LOG = logging.getLogger("mcpgen.client")
+
+
+def warn_deprecated(options: Mapping[str, object]) -> None:
+    """Log each deprecated feature that *options* adopt, once, in the development mode of Python (``python -X dev``).
+
+    Spec:
+        2026-07-28, deprecated: SHOULD NOT be adopted. Servers of earlier revisions still need these features.
+    """
+    for name in sorted(_DEPRECATED.keys() & options.keys() - _warned) if sys.flags.dev_mode else ():
+        _warned.add(name)
+        _LOG.warning("2026-07-28 deprecates %s (the option `%s`); %s", _DEPRECATED[name][0], name, _DEPRECATED[name][1])
 
 
 def refuse_unknown(options: Mapping[str, object]) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from mcpgen import UnsupportedByPeer, UsageError, connect
+from mcpgen import Server, UnsupportedByPeer, UsageError, connect
 from mcpgen.generated import registry
+from mcpgen.runtime.api import connect_options
 from mcpgen.runtime.protocol.newest import models
 from tests.specification.citation import LABELS, everywhere, since, spec, without_handshakes
 from tests.specification.client.scripted_server import META, opened
@@ -359,3 +362,20 @@ async def test_that_roots_have_changed_is_not_told_by_who_has_not_declared_it(
             await own.client.roots_changed()
 
         assert [] == await own.wire.rest()
+
+
+@spec("2026-07-28", "deprecated", "4cf4ae83")
+def test_a_developer_is_warned_once_of_the_deprecated_features_of_a_client(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "mcpgen.client")
+    monkeypatch.setattr(connect_options, "_warned", set())
+    connect(Server("s"), roots=[], sample=answer)
+
+    assert [] == caplog.messages
+
+    monkeypatch.setattr(connect_options, "sys", SimpleNamespace(flags=SimpleNamespace(dev_mode=True)))
+    for _ in range(2):
+        connect(Server("s"), roots=[], sample=answer, elicit=answer)
+
+    assert ["roots", "sampling"] == [each.split()[2] for each in caplog.messages]

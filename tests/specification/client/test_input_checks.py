@@ -227,8 +227,8 @@ FIELDS = {
 }
 
 
-async def filled_in(revision: str, content: Any, required: list[str]) -> Any:
-    form = {"message": "?", "requestedSchema": {"type": "object", "properties": FIELDS, "required": required}}
+async def filled_in(revision: str, content: Any, required: list[str], fields: Any = FIELDS) -> Any:
+    form = {"message": "?", "requestedSchema": {"type": "object", "properties": fields, "required": required}}
     more = {"mode": "form"} if revision in STATELESS else {}
 
     def elicit(*_: Any) -> models.ElicitResult:
@@ -296,3 +296,14 @@ async def test_an_answer_that_does_not_fit_its_form_is_not_sent(content: Any, re
     found = await filled_in(revision, content, sorted(content) or ["text"])
 
     assert (UsageError if revision in STATELESS else -32603) == found
+
+
+@spec("2025-06-18", "client/elicitation#security-considerations", "ba98ca37")
+@pytest.mark.parametrize("content", [{}, {"text": 5}, {"text": "abc", "count": 10}])
+async def test_the_first_revision_with_forms_checks_answers_too(content: Any) -> None:
+    fields = {key: FIELDS[key] for key in ("text", "count")}
+
+    assert -32603 == await filled_in("2025-06-18", content, ["text"], fields)
+    assert {"action": "accept", "content": {"text": "abc"}} == await filled_in(
+        "2025-06-18", {"text": "abc"}, ["text"], fields
+    )

@@ -170,6 +170,7 @@ async def test_the_session_of_a_handshake_revision_ends_with_its_server(revision
             await client.call_tool("crash")
 
 
+@spec("2026-07-28", "basic/transports/stdio#unexpected-termination")
 @pytest.mark.parametrize("value", [-1, 1.5, True, "3", None])
 def test_the_number_of_restarts_is_a_whole_number(value: Any) -> None:
     with pytest.raises(UsageError, match="`max_restarts`"):

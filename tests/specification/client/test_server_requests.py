@@ -450,9 +450,13 @@ async def test_more_requests_at_once_than_the_client_wants_are_refused(revision:
 
 @spec("2024-11-05", "basic/utilities/cancellation#behavior-requirements")
 @spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements", "656f0d9e", "adc15f31")
+@spec("2025-11-25", "basic/utilities/cancellation#implementation-notes", "907183e6")
 @with_handshakes
 @on_both_loops
-async def test_a_request_that_the_server_cancels_is_given_up_and_not_answered(revision: str) -> None:
+async def test_a_request_that_the_server_cancels_is_given_up_and_not_answered(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "mcpgen.session")
     waiting, given_up = anyio.Event(), anyio.Event()
 
     async def wait(_: Any) -> Any:
@@ -470,6 +474,7 @@ async def test_a_request_that_the_server_cancels_is_given_up_and_not_answered(re
             await given_up.wait()
 
         assert [] == await own.wire.rest()
+        assert "the server cancels its request or the stream 1: late" in caplog.messages
 
 
 @spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements")

@@ -64,6 +64,7 @@ async def test_a_stateless_request_is_a_post_whose_headers_repeat_its_body() -> 
 @spec("2026-07-28", "basic/transports/streamable-http#sending-messages", "c46a2592")
 @spec("2026-07-28", "basic/transports/streamable-http#client-behavior", "00326c52")
 @spec("2026-07-28", "basic/transports/streamable-http#standard-request-headers", "64f8d3fb")
+@spec("2026-07-28", "basic/transports/streamable-http#value-encoding", "d069df8e")
 @pytest.mark.parametrize(
     ("method", "params", "name"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import anyio
@@ -20,9 +21,14 @@ pytestmark = pytest.mark.anyio
 @spec("2025-06-18", "basic/utilities/cancellation#behavior-requirements")
 @spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements", "5db5c3ee", "656f0d9e", "adc15f31")
 @spec("2026-07-28", "basic/patterns/cancellation#behavior-requirements", "6746ee5d", "84a4c8e1", "8700bdc4")
+@spec("2025-11-25", "basic/utilities/cancellation#implementation-notes", "907183e6")
+@spec("2026-07-28", "basic/patterns/cancellation#implementation-notes", "9b6ea984")
 @everywhere
 @from_every_home
-async def test_a_cancelled_request_is_stopped_and_not_answered(native_revision: str, revision: str) -> None:
+async def test_a_cancelled_request_is_stopped_and_not_answered(
+    native_revision: str, revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     own = handlers(native_revision)
     async with client(server(native_revision, own=own), revision) as peer:
         assert [] == await peer.wire.say(peer.request("123", "tools/call", '"name":"wait"'))
@@ -37,6 +43,8 @@ async def test_a_cancelled_request_is_stopped_and_not_answered(native_revision: 
         own.gate.set()
 
         assert [] == said + await peer.wire.rest()
+
+    assert "the client has cancelled the request '123': User requested cancellation" in caplog.messages
 
 
 @spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements")

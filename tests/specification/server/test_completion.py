@@ -58,6 +58,27 @@ async def test_completions_that_are_not_declared_are_not_found(revision: str) ->
         assert -32601 == (await peer.error("completion/complete", OF_PROMPT))["code"]
 
 
+@spec("2024-11-05", "server/utilities/completion#security", "02d66b5c")
+@everywhere
+@pytest.mark.parametrize(
+    "params",
+    [
+        OF_PROMPT.replace('"py"', "5"),
+        OF_PROMPT.replace('"code"', "null"),
+        OF_PROMPT.replace("ref/prompt", "ref/tool"),
+        OF_RESOURCE.replace('"uri":"n://{x}"', '"uri":{}'),
+        '"argument":{"name":"code","value":"py"}',
+        '"ref":{"type":"ref/prompt","name":"review"}',
+    ],
+)
+async def test_params_that_are_not_valid_reach_no_handler(params: str, revision: str) -> None:
+    own = handlers(LABELS[-1])
+    async with client(server(LABELS[-1], own=own), revision) as peer:
+        assert -32602 == (await peer.error("completion/complete", params))["code"]
+
+    assert "completion/complete" not in own.seen
+
+
 @spec("2025-11-25", "server/utilities/completion#completion-results")
 @everywhere
 async def test_no_more_than_a_hundred_values_are_sent(revision: str) -> None:

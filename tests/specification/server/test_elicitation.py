@@ -187,7 +187,7 @@ class Name(Struct):
     name: str
 
 
-@spec("2025-06-18", "client/elicitation#security-considerations")
+@spec("2025-06-18", "client/elicitation#security-considerations", "ba98ca37")
 @spec("2025-11-25", "client/elicitation#form-mode-security", "47b543ea")
 @by_request
 @pytest.mark.parametrize(
