@@ -44,10 +44,11 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.capabilities import Peer
     from mcpgen.runtime.protocol.framing import Frame
     from mcpgen.runtime.protocol.negotiation import RequestMeta
-    from mcpgen.runtime.server.exchange import ServerRequest
+    from mcpgen.runtime.server.exchange import MethodHandler, ServerRequest
+    from mcpgen.runtime.server.handler_table import HandlerTable
     from mcpgen.runtime.server.server_session import ServerSession
 
-__all__ = ["complete", "fail", "receive", "take"]
+__all__ = ["complete", "fail", "receive", "result_json", "take"]
 
 # About malformed messages; later ones are logged at DEBUG. A host need not read our standard error, and a pipe that is
 # full of warnings would stop us.
@@ -328,10 +329,21 @@ def complete(session: ServerSession, exchange: Exchange, result: Any) -> None:
         return
     body = encode_result(session.handlers.extensions, exchange, result) if exchange.handler.is_extended else None
     if body is None:
-        body = exchange.handler.codec.result(result)
-    if is_stateless:
+        body = result_json(session.handlers, exchange.handler, exchange.peer, result)
+    elif is_stateless:
         body = session.handlers.sign(body, exchange.peer.revision)
     session.end(exchange, ResponseBody(body))
+
+
+def result_json(handlers: HandlerTable, handler: MethodHandler, peer: Peer, result: Any) -> bytes:
+    """Return a complete *result* of *handler* as JSON for *peer*.
+
+    Raises:
+        InvalidPayload: Its types do not allow it.
+        AdaptationError: The peer's revision cannot express it.
+    """
+    body = handler.codec.result(result)
+    return handlers.sign(body, peer.revision) if peer.era == "stateless" else body
 
 
 def fail(session: ServerSession, exchange: Exchange, failure: BaseException) -> None:

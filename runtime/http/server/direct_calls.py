@@ -3,8 +3,8 @@
 Theory of operation. A task for the handler, a `ResponseBuffer` and a connection are needed for what a handler may do:
 wait, report progress, send requests, outlive its request. Most calls are of functions that take no `Context`, so all
 that they can do is wait; and most of these do not. Such a function starts at once, in the task that reads its request.
-If it returns a text without waiting, that is the answer. If it waits, fails or returns something else, the call goes on
-in the same task, with the objects that every other call has.
+If it returns a result without waiting, that is the answer. If it waits, fails or requires input, the call goes on in
+the same task, with the objects that every other call has.
 
 This needs asyncio, whose tasks can be cancelled from outside.
 """
@@ -19,11 +19,13 @@ import anyio
 import msgspec
 from msgspec import Struct, UnsetType
 
-from mcpgen.runtime.errors import RequestError
+from mcpgen.runtime.errors import McpgenError, RequestError
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.protocol.capabilities import client_peer
+from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.protocol.spans import has_opentelemetry
+from mcpgen.runtime.server.dispatcher import result_json
 from mcpgen.runtime.server.fast_path import text_json
 
 if TYPE_CHECKING:
@@ -81,10 +83,15 @@ class DirectCall:
         if self.is_waiting and self._steps is not None:
             self._steps.close()
 
-    def answer(self, request: Request) -> bytes | None:
-        """Return the answer to *request* if the function has returned a text; None otherwise."""
-        text = text_json(self.handler, self._value)
-        return None if text is None else envelope.encode_response(request.id, text)
+    def answer(self, request: Request, handlers: HandlerTable) -> bytes | None:
+        """Return the answer to *request* if the function has returned a result that can be sent; None otherwise."""
+        result = text_json(self.handler, self._value)
+        if result is None and type(self._value) is models.CallToolResult:
+            try:
+                result = result_json(handlers, self.handler, self.peer, self._value)
+            except McpgenError:  # it is raised again where it becomes an error response
+                return None
+        return None if result is None else envelope.encode_response(request.id, result)
 
     def as_handler(self) -> MethodHandler:
         """Return how the call is served, with a function that goes on from here."""

@@ -105,7 +105,7 @@ class PostRequest(HttpRequest, eq=False):
             call = start_session_call(session.session, request, meta)
         if call is None:
             return False
-        answer = call.answer(request)
+        answer = call.answer(request, state.engine.handlers)
         if answer is not None and len(answer) > SMALL_BYTES:
             self.state.engine.turns.spend(len(answer))
             response = self.state.new_response(self.client, None)
