@@ -1,0 +1,31 @@
+"""The path of a call does not grow by accident: each module and function more is decided, and noted here."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.bench.call_path import over_http, over_stdio
+
+MOST_MODULES = {
+    "stdio plain": 15,
+    "stdio structured": 23,
+    "http plain": 25,
+    "http structured": 34,
+    "http with_context": 33,
+}
+MOST_FUNCTIONS = {
+    "stdio plain": 56,
+    "stdio structured": 73,
+    "http plain": 44,
+    "http structured": 61,
+    "http with_context": 143,
+}
+
+
+@pytest.mark.parametrize("name", MOST_MODULES)
+def test_a_call_passes_no_more_modules_and_functions(name: str) -> None:
+    transport, tool = name.split()
+    modules, functions = {"stdio": over_stdio, "http": over_http}[transport](tool)
+
+    assert 0 < modules <= MOST_MODULES[name]
+    assert 0 < functions <= MOST_FUNCTIONS[name]
