@@ -8,12 +8,11 @@ of events: that depends on whether anything is sent before the answer. So messag
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable
 from typing import Final
 
 import anyio
-from msgspec import Struct, field
+from msgspec import Struct
 
 from mcpgen.runtime.server.quota import Entry, Quota
 from mcpgen.runtime.transports.auto_reset_event import AutoResetEvent, auto_reset_event
@@ -52,7 +51,7 @@ class ResponseBuffer(Struct, eq=False):
     unread: Quota | None = None
     owner: str = ""
     on_abort: Callable[[], object] | None = None
-    _chunks: deque[bytes] = field(default_factory=deque[bytes])
+    _chunks: list[bytes] = []  # all of them are taken at once, and an empty deque takes 760 bytes
     _size: int = 0
     _in_flight: int = 0
     _entry: Entry | None = None
@@ -103,7 +102,7 @@ class ResponseBuffer(Struct, eq=False):
         self.is_stream = True
         self._encode = encode
         waiting = [encode(each) for each in self._chunks]
-        self._chunks = deque([first, *waiting] if first else waiting)
+        self._chunks = [first, *waiting] if first else waiting
         self._size = sum(map(len, self._chunks))
         self._wake()
 
@@ -159,7 +158,7 @@ class ResponseBuffer(Struct, eq=False):
 
     def take(self) -> bytes:
         """Remove all that waits, and return it in order."""
-        chunks, self._chunks = self._chunks, deque()
+        chunks, self._chunks = self._chunks, []
         self._in_flight += self._size
         self._size = 0
         self._release()
