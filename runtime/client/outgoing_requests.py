@@ -243,7 +243,7 @@ class RequestSender:
         seconds = limits.call_seconds if request.timeout_seconds is None else request.timeout_seconds
         if not seconds > 0:  # written so that it refuses nan, too
             raise UsageError(f"`timeout_seconds` is {seconds}; it must be greater than 0")
-        if self._channel.is_full:
+        if self._connection.is_full:
             await self.wait_for_room(request.method, seconds)
         pending = self._session.send(request.method, params, token=request.token, is_task=request.is_task)
         self._deadlines.start(pending, seconds, limits.max_call_seconds)
