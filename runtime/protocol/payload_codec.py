@@ -271,7 +271,7 @@ class Validator:
         self._decoder = decoder
         self._decoders: dict[type, Callable[[bytes], Any]] = {}
 
-    def encode(self, value: Value) -> bytes:
+    def encode(self, value: object) -> bytes:
         """Return *value* as JSON.
 
         Raises:
@@ -281,7 +281,7 @@ class Validator:
             data = _encode(value)
         except (*_UNWRITABLE, RecursionError):
             data = encoded(self._payload, value)
-        kind: type[object] = type(value)
+        kind = type(value)
         own = self._decoders.get(kind)
         try:
             checked = self._first(value, data) if own is None else own(data)

@@ -126,7 +126,7 @@ class ServerSession:
     )
 
     def __init__(self, engine: Engine, output: SessionOutput, principal: str = "") -> None:
-        self.engine = engine
+        self.engine: Engine = engine
         self.handlers: HandlerTable = engine.handlers
         self.limits: Limits = engine.limits
         self.principal: str = principal
