@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, cast, overload
 
 from msgspec import UnsetType
 
@@ -293,5 +293,4 @@ class Client(BaseClient):
 def _mapping(arguments: object) -> dict[str, Any]:
     if not isinstance(arguments, _MAPPINGS):
         raise UsageError(f"`arguments` must be a mapping, such as {{'name': 'value'}}, not {arguments!r}")
-    found: Mapping[str, Any] = arguments
-    return dict(found)
+    return dict(cast("Mapping[str, Any]", arguments))
