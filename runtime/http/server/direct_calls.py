@@ -119,7 +119,7 @@ def start_stateless_call(engine: Engine, headers: Mapping[str, str], meta: Reque
     if isinstance(revision, UnsetType) or isinstance(name, UnsetType) or revision not in handlers.stateless_revisions:
         return None
     matches_headers = headers.get(http.REVISION) == revision and headers.get(http.METHOD) == CALL
-    if not matches_headers or headers.get(http.NAME) != name or not http.is_plain(name):
+    if not matches_headers or headers.get(http.NAME) != name:  # the name of a tool is never encoded
         return None
     if isinstance(meta.client_capabilities, UnsetType) or handlers.param_headers(name) is not None:
         return None
