@@ -54,6 +54,9 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.extensions import Extension
     from mcpgen.runtime.protocol.ui import tool_ui
     from mcpgen.runtime.server.cache_hints import CacheHint
+    from mcpgen.runtime.server.cluster.cluster import Cluster, ClusterUnavailable
+    from mcpgen.runtime.server.cluster.memory_cluster import MemoryCluster
+    from mcpgen.runtime.server.cluster.redis_cluster import Redis
     from mcpgen.runtime.server.context import Context
     from mcpgen.runtime.server.elicitation_forms import Elicited
     from mcpgen.runtime.server.extensions import ServerExtension
@@ -91,6 +94,8 @@ __all__ = [
     "ClientEndpoint",
     "ClientGroup",
     "ClientLimits",
+    "Cluster",
+    "ClusterUnavailable",
     "Context",
     "Depends",
     "Elicited",
@@ -108,6 +113,7 @@ __all__ = [
     "Limits",
     "MalformedFrame",
     "McpgenError",
+    "MemoryCluster",
     "MemoryEventStore",
     "MemoryTaskStore",
     "MessageWriter",
@@ -117,6 +123,7 @@ __all__ = [
     "Process",
     "PromptError",
     "RateLimit",
+    "Redis",
     "RequestError",
     "RequestLost",
     "RequestRefused",
@@ -176,6 +183,8 @@ _MODULES = {
     "ClientEndpoint": "mcpgen.runtime.transports.interfaces",
     "ClientGroup": "mcpgen.runtime.api.hosts.client_group",
     "ClientLimits": "mcpgen.runtime.limits",
+    "Cluster": "mcpgen.runtime.server.cluster.cluster",
+    "ClusterUnavailable": "mcpgen.runtime.server.cluster.cluster",
     "Context": "mcpgen.runtime.server.context",
     "Depends": "mcpgen.runtime.server.functions.dependencies",
     "Elicited": "mcpgen.runtime.server.elicitation_forms",
@@ -194,6 +203,7 @@ _MODULES = {
     "Limits": "mcpgen.runtime.limits",
     "MalformedFrame": "mcpgen.runtime.errors",
     "McpgenError": "mcpgen.runtime.errors",
+    "MemoryCluster": "mcpgen.runtime.server.cluster.memory_cluster",
     "MemoryEventStore": "mcpgen.runtime.http.server.event_store",
     "MemoryTaskStore": "mcpgen.runtime.server.tasks.memory_task_store",
     "MessageWriter": "mcpgen.runtime.transports.interfaces",
@@ -202,6 +212,7 @@ _MODULES = {
     "PeerError": "mcpgen.runtime.errors",
     "Process": "mcpgen.runtime.transports.process_transport",
     "PromptError": "mcpgen.runtime.server.functions.prompts",
+    "Redis": "mcpgen.runtime.server.cluster.redis_cluster",
     "RequestError": "mcpgen.runtime.errors",
     "RequestLost": "mcpgen.runtime.errors",
     "RequestRefused": "mcpgen.runtime.errors",

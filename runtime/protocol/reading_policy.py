@@ -50,7 +50,7 @@ _OPENING_BRACKET: Final = ord("[")
 _NULL: Final = b"null"
 _NULLABLE_MEMBERS: Final = ("method", "params", "result", "error")
 _CODE: Final = re.compile(rb'"-?[0-9]{1,15}"', re.ASCII)
-_INTEGER: Final = re.compile(r"-?(0|[1-9][0-9]{0,14})", re.ASCII)
+_INTEGER: Final = re.compile(r"-?(0|[1-9][0-9]{0,15})", re.ASCII)  # below 2**53
 _HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
 _REPLACEMENT: Final = "\ufffd"
 

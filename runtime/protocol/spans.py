@@ -29,7 +29,15 @@ from mcpgen.runtime.protocol.newest import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
-__all__ = ["Operation", "Outcome", "client_span", "has_opentelemetry", "note_request_id", "server_span"]
+__all__ = [
+    "Operation",
+    "Outcome",
+    "client_span",
+    "has_opentelemetry",
+    "imported_by_library",
+    "note_request_id",
+    "server_span",
+]
 
 _KEYS: Final = ("traceparent", "tracestate", "baggage")
 
@@ -44,9 +52,20 @@ _NAMES: Final = {"tools/call": "gen_ai.tool.name", "prompts/get": "gen_ai.prompt
 _URI_METHODS: Final = frozenset({"resources/read", "resources/subscribe", "resources/unsubscribe"})
 
 
+_LIBRARIES: Final[set[str]] = set()
+
+
 def has_opentelemetry() -> bool:
-    """Whether the program has imported OpenTelemetry."""
-    return "opentelemetry.trace" in sys.modules
+    """Whether the program has imported OpenTelemetry; if only a library has, whether spans go anywhere."""
+    trace = sys.modules.get("opentelemetry.trace")
+    if trace is None or not _LIBRARIES:
+        return trace is not None
+    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+
+
+def imported_by_library(name: str) -> None:
+    """Note that the library *name* has imported OpenTelemetry, which does not mean that the program traces requests."""
+    _LIBRARIES.add(name)
 
 
 class Operation(Struct, frozen=True, kw_only=True):

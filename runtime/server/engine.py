@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
+from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.protocol.reading_policy import ReadingPolicy
 from mcpgen.runtime.protocol.subscriptions import RESOURCE_UPDATED
 from mcpgen.runtime.server.fair_turns import FairTurns
@@ -95,6 +96,7 @@ class Engine:
         process: Names this engine in them.
         view_name: Tells the view of a server that this engine serves from other views; empty for the server itself.
         is_expiring: Whether a connection already expires parked requests and tasks.
+        on_change: Tells the other workers of the server of a change; None if there are none.
     """
 
     def __init__(  # noqa: PLR0913 (the parts that a server is made of)
@@ -131,6 +133,7 @@ class Engine:
         self._debug: bool | None = None
         self._deprecations: set[str] = set()
         self.is_expiring: bool = False
+        self.on_change: Callable[[str, str | None], object] | None = None
         self.connections: dict[SessionOutput, EventLoop] = {}
         self._list_changes = ListChanges(self.connections)
         self._lifespan = lifespan
@@ -259,13 +262,25 @@ class Engine:
         await anyio.lowlevel.checkpoint()  # so that a loop of notifications lets them be written
 
     def send_extension(self, notification: ExtensionNotification) -> None:
-        """Send *notification* as `notify_extension` does, without letting other tasks run."""
+        """Send *notification* as `notify_extension` does, without letting other tasks run.
+
+        Raises:
+            UsageError: The server is one of several workers.
+        """
+        if self.on_change is not None:
+            raise UsageError("notifications of extensions do not reach the clients of other workers yet (`cluster`)")
         for each in list(self.connections):
             each.notify_extension(notification)
 
     async def notify_change(self, method: str, uri: str | None = None) -> None:
         """Send the notification *method* to every client that is subscribed to it."""
+        if self.on_change is not None:
+            self.on_change(method, uri)
+        self.deliver_change(method, uri)
+        await anyio.lowlevel.checkpoint()  # so that a loop of changes lets them be written
+
+    def deliver_change(self, method: str, uri: str | None) -> None:
+        """Send the notification *method* to the subscribed clients of this process."""
         self._list_changes.forget(method)
         for each in list(self.connections):
             each.notify_change(method, uri)
-        await anyio.lowlevel.checkpoint()  # so that a loop of changes lets them be written

@@ -37,12 +37,14 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.engine import Engine
     from mcpgen.runtime.server.exchange import InputRound, MethodHandler, OpenRequest
+    from mcpgen.runtime.server.request_state import RequestStateSealer
     from mcpgen.runtime.server.server_session import ServerSession
 
 __all__ = [
     "expire_parked",
     "flush_requests",
     "forget_parked",
+    "process_of_state",
     "resume_parked",
     "send_input_required",
     "send_url_elicitations",
@@ -258,6 +260,14 @@ def resume_parked(
         request.on_cancel = partial(parked.duplicates.remove, request)
     else:
         _resume(session, parked, request, responses)
+
+
+def process_of_state(sealer: RequestStateSealer, state: str) -> str | None:
+    """Return the process that a request state names, unverified; None if it names none."""
+    try:
+        return _decode_state(sealer.unverified(state)).process
+    except (StateRefused, msgspec.MsgspecError, UnicodeDecodeError):
+        return None
 
 
 def _why_gone(engine: Engine, state: _State) -> Literal["displaced", "ended", "elsewhere"]:

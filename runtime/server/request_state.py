@@ -116,6 +116,9 @@ class RequestStateSealer:
         clock: Seconds of Unix time, which processes have in common (``time.time``).
         random_bytes: Makes the random key.
 
+    Attributes:
+        is_keyless: Whether *key* was None.
+
     Raises:
         UsageError: A key is too short, the sequence is empty, or a limit is not above zero.
     """
@@ -130,6 +133,7 @@ class RequestStateSealer:
         max_content_bytes: int = MAX_CONTENT_BYTES,
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
+        self.is_keyless: bool = key is None
         if key is None:
             key = random_bytes(MIN_KEY_BYTES)
         keys = [bytes(key)] if isinstance(key, bytes | bytearray | memoryview) else list(key)
@@ -139,12 +143,16 @@ class RequestStateSealer:
             )
         if not (math.isfinite(lifetime_seconds) and lifetime_seconds > 0 and max_content_bytes > 0):
             raise UsageError("`lifetime_seconds` and `max_content_bytes` of request states must be greater than 0")
-        self._keys = [hmac.digest(_PURPOSE, each, "sha256") for each in keys]
+        self._keys = self._own_keys = [_derived(each) for each in keys]
         self._clock = clock
         self._audience = audience
         self._lifetime_ms = math.ceil(lifetime_seconds * 1000)
         self._max_content_bytes = max_content_bytes
         self._max_characters = -(-(_HEAD_BYTES + max_content_bytes + _TAG_BYTES) * 4 // 3)
+
+    def share(self, keys: Sequence[bytes]) -> None:
+        """Seal with the first of *keys* from now on; all of them open, and so does what was given before."""
+        self._keys = [*map(_derived, keys), *self._own_keys]
 
     def for_another_audience(self, name: str) -> RequestStateSealer:
         """Return a sealer with the same keys, for a part of the audience that is called *name*."""
@@ -203,6 +211,14 @@ class RequestStateSealer:
         if int.from_bytes(sealed[len(_FORMAT) : _HEAD_BYTES], "big") <= self._now_ms() and not is_waiting(content):
             raise StateRefused("expired")
         return content
+
+    def unverified(self, state: str) -> bytes:
+        """Return the content of *state*, which may be forged.
+
+        Raises:
+            StateRefused: It has not the form of a state.
+        """
+        return self._decode(state)[_HEAD_BYTES:-_TAG_BYTES]
 
     def _decode(self, state: str) -> bytes:
         if len(state) > self._max_characters:
@@ -283,6 +299,10 @@ def _binding(audience: str, principal: str, method: str, digest: bytes) -> bytes
     # A lone surrogate must not fail: an authorization server may name a user by any text.
     parts = (*(each.encode("utf-8", "surrogatepass") for each in (audience, principal, method)), digest)
     return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
+
+
+def _derived(key: bytes) -> bytes:
+    return hmac.digest(_PURPOSE, key, "sha256")
 
 
 def _tag(key: bytes, binding: bytes, sealed: bytes) -> bytes:

@@ -78,4 +78,4 @@ def test_every_bound_names_the_oldest_release_and_nothing_else(checkout: Path) -
 
     # `nox -s floors` installs these with "==" in place of ">=", and has to know of a new extra.
     assert [] == [each for each in bounds if not BOUND.fullmatch(each)]
-    assert {"codegen", "http", "reload", "validate"} == set(extras)
+    assert {"codegen", "http", "redis", "reload", "validate"} == set(extras)

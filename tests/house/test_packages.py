@@ -44,6 +44,7 @@ DEPENDENCIES = {
         # Only for functions whose types are pydantic models, which their author has imported.
         "pydantic",
         "pydantic_core",
+        "redis",  # of `Redis(…)`
         "trio",
         "typing_extensions",  # for type checkers only, which have its stubs
         "uvicorn",
@@ -234,6 +235,9 @@ SHELLS = {
     "http/client/response_body.py",
     "http/client/transport.py",
     "http/server/app_state.py",
+    "http/server/cluster/request_relay.py",
+    "http/server/cluster/session_copies.py",
+    "http/server/cluster/state_keys.py",
     "http/server/direct_calls.py",
     "http/server/event_store.py",
     "http/server/handler_host.py",
@@ -246,6 +250,9 @@ SHELLS = {
     "http/server/uvicorn_server.py",
     "server/functions/dependencies.py",
     "server/functions/function_registry.py",
+    "server/cluster/memory_cluster.py",
+    "server/cluster/redis_cluster.py",
+    "server/cluster/worker.py",
     "server/connection.py",
     "server/context.py",
     "server/request_results.py",

@@ -10,10 +10,11 @@ import anyio
 
 from mcpgen.runtime.http.server.event_store import MemoryEventStore
 from mcpgen.runtime.http.server.handler_host import HandlerHost
+from mcpgen.runtime.http.server.http_session import HttpSession
 from mcpgen.runtime.http.server.open_requests import OPEN_REQUEST_BYTES, TOO_MANY, Ticket
 from mcpgen.runtime.http.server.rate_limit import RateLimiter
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
-from mcpgen.runtime.http.server.session_table import SessionTable
+from mcpgen.runtime.http.server.session_table import SessionTable, random_id
 from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.protocol.message_size import memory_bytes
 from mcpgen.runtime.server.quota import Quota
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.http.server.client_address import Client
     from mcpgen.runtime.http.server.event_store import EventStore
+    from mcpgen.runtime.http.server.shared_state import SharedState
     from mcpgen.runtime.limits import HttpLimits
     from mcpgen.runtime.server.connection import Connection
     from mcpgen.runtime.server.engine import Engine
@@ -56,10 +58,12 @@ class AppState:
         rates: Limits the calls of each client; None if nothing does.
         small_bytes: No part of a message of this size is too large.
         is_shutting_down: Whether new requests are refused.
+        cluster: What is shared with other workers of the server; None if there are none.
     """
 
     def __init__(self, engine: Engine, limits: HttpLimits, store: EventStore | None) -> None:
         clock = engine.clock
+        self.cluster: SharedState | None = None
         self.engine: Engine = engine
         self.limits: HttpLimits = limits
         self.store: EventStore = MemoryEventStore(clock=clock) if store is None else store
@@ -87,7 +91,14 @@ class AppState:
         spawner = await self._host.open()
         # There, a function gets no context, which says whether errors name the exception.
         self._runs_inline = is_asyncio() and not self.engine.debug
+        if self.cluster is not None:
+            await self.cluster.open(spawner)
         return spawner
+
+    @property
+    def spawner(self) -> Spawner | None:
+        """What starts handlers; None before `open`, and after the end."""
+        return self._host.spawner
 
     @property
     def runs_inline(self) -> bool:
@@ -145,6 +156,21 @@ class AppState:
         )
         return None if ticket.entry is None else ticket
 
+    def new_session(self, client: Client, spawner: Spawner) -> HttpSession:
+        """Return a session that *client* starts."""
+        if self.cluster is not None:
+            return self.cluster.new_session(client, spawner)
+        return HttpSession(
+            self.engine,
+            spawner,
+            self.store,
+            self.limits,
+            self.open_quota,
+            session_id=random_id(),
+            streams_id=f"{self.tag(client)}.{random_id()}",
+            client=client,
+        )
+
     def new_response(self, client: Client, on_abort: Callable[[], object] | None) -> ResponseBuffer:
         """Return a new response to *client*."""
         limit = self.engine.limits.max_buffered_bytes
@@ -166,6 +192,8 @@ class AppState:
             Exception: The exception that the server's lifespan raised at its end.
         """
         await self.shutdown()
+        if self.cluster is not None:
+            await self.cluster.close()
         await self._host.close()
 
     async def shutdown(self) -> None:

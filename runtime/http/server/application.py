@@ -22,6 +22,7 @@ from mcpgen.runtime.http.server.post_request import PostRequest
 from mcpgen.runtime.http.server.request_body import BodyRefused, Uploads, read_body
 from mcpgen.runtime.limits import HttpLimits
 from mcpgen.runtime.protocol.headers import headers_by_name
+from mcpgen.runtime.server.cluster.cluster import ClusterUnavailable
 from mcpgen.runtime.server.fair_turns import FairTurns
 from mcpgen.runtime.server.functions.invocation import is_async
 from mcpgen.runtime.server.functions.worker_threads import CALLER, Caller
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.http.server.event_store import EventStore
     from mcpgen.runtime.http.server.responses import Receive, Scope, Send
+    from mcpgen.runtime.server.cluster.cluster import Cluster
     from mcpgen.runtime.server.engine import Engine
 
 __all__ = ["Application", "Options"]
@@ -54,6 +56,7 @@ class Options(TypedDict, total=False):
     limits: HttpLimits | None
     user: Callable[[Scope], str] | None
     trusted_proxies: Sequence[str] | None
+    cluster: Cluster | None
 
 
 class Application:
@@ -76,6 +79,8 @@ class Application:
             error as if it did not exist.
         trusted_proxies: Addresses and networks of the reverse proxies whose header ``X-Forwarded-For`` or ``Forwarded``
             is believed. Clients share the limits by user, or else by address.
+        cluster: What this process shares with the other workers of the server, such as ``Redis("redis://…")``; by
+            default nothing, since there is one worker.
 
     Attributes:
         limits: The limits of this application.
@@ -98,6 +103,7 @@ class Application:
         limits: HttpLimits | None = None,
         user: Callable[[Scope], str] | None = None,
         trusted_proxies: Sequence[str] | None = None,
+        cluster: Cluster | None = None,
     ) -> None:
         self._path, self._sse_path, self._message_path = path, sse_path, message_path
         _check_paths(path=path, sse_path=sse_path, message_path=message_path)
@@ -105,9 +111,12 @@ class Application:
             allowed_origins=allowed_origins, allowed_hosts=allowed_hosts, bound_to=bound_to
         )
         _check(limits, user, events)
+        if cluster is not None and not hasattr(cluster, "listen"):
+            raise UsageError(f'`cluster` must be a cluster, such as Redis("redis://127.0.0.1:6379"), not {cluster!r}')
         self._engine = engine
         self.limits: HttpLimits = HttpLimits() if limits is None else limits
         self._events = events
+        self._cluster = cluster
         self._user = user
         self._addresses = ClientAddresses(trusted_proxies)
         ledger = engine.ledger
@@ -127,6 +136,12 @@ class Application:
         self._state = AppState(self._engine, self.limits, self._events)
         self._uploads = Uploads(self._state.open_quota, self._engine.ledger.account("uploads"), self._engine.turns)
         self._legacy_sse = LegacySse(self._state, self._message_path)
+        if self._cluster is not None:
+            # One process without a cluster does not import this.
+            from mcpgen.runtime.http.server.cluster.http_cluster import HttpCluster  # noqa: PLC0415
+
+            shared = self._state.cluster = HttpCluster(self._state, self._cluster)
+            shared.serve_messages_with(self._legacy_sse)
 
     def _restart(self) -> None:
         self._state.disconnect_all()
@@ -216,7 +231,12 @@ class Application:
         user = "" if self._user is None else self._user(scope)
         client = self._addresses.client(scope, headers, user)
         CALLER.set(Caller(client.owner, self._engine.turns))
-        await handle(scope, headers, client, receive, send)
+        try:
+            await handle(scope, headers, client, receive, send)
+        except ClusterUnavailable as error:
+            _LOG.debug("%s", error)
+            reason = "the workers of this server cannot reach each other now; try again"
+            await responses.send_error(send, 503, reason, headers=(responses.RETRY_AFTER,))
 
     def _route(self, path: str) -> Callable[..., Awaitable[None]] | None:
         if path == self._path or _is_same(path, self._path):

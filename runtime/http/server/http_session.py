@@ -106,13 +106,7 @@ class HttpSession(CountedConnection):
         self.id: str = session_id
         self.entry: Entry | None = None
         self.on_give_way: Callable[[HttpSession], None] | None = None
-        self.get_stream: EventStream = EventStream(
-            f"{streams_id}.0",
-            store,
-            max_waiting=limits.max_kept_messages,
-            max_waiting_bytes=limits.max_kept_bytes,
-            charge=self._charge_waiting,
-        )
+        self.get_stream: EventStream = self._new_get_stream(f"{streams_id}.0", store, limits)
         super().__init__(engine, self.get_stream, spawner, quota, client)
         self.streams: dict[str, EventStream] = {}
         self.open_requests: int = 0
@@ -129,6 +123,15 @@ class HttpSession(CountedConnection):
     def retry_ms(self) -> int | None:
         """The reconnection time in the first event of a stream; None if the revision has no such event."""
         return round(self._limits.retry_seconds * 1000) if self.session.revision in _POLLING else None
+
+    def _new_get_stream(self, name: str, store: EventStore, limits: HttpLimits) -> EventStream:
+        return EventStream(
+            name,
+            store,
+            max_waiting=limits.max_kept_messages,
+            max_waiting_bytes=limits.max_kept_bytes,
+            charge=self._charge_waiting,
+        )
 
     def _charge_waiting(self, size: int) -> bool:
         """Count *size* bytes more, or less if negative, that wait for the GET stream; return whether there is room."""

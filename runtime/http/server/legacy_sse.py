@@ -56,7 +56,7 @@ class LegacySse:
     ) -> None:
         """Serve a session until its client disconnects."""
         state = self._state
-        session_id = random_id()
+        session_id = random_id() if state.cluster is None else state.cluster.new_stream_id()
         ticket = state.open_ticket(client, headers, session=session_id, is_stream=True)
         if ticket is None:
             await responses.send_error(send, 503, state.refusal, headers=(responses.RETRY_AFTER,))
@@ -92,6 +92,9 @@ class LegacySse:
         query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
         session_id = query.get("session", [""])[0]
         session = self._sessions.get(session_id)
+        cluster = self._state.cluster
+        if session is None and cluster is not None and await cluster.relay_message(scope, headers, client, body, send):
+            return
         if session is None or session[0].client.user != client.user:
             reason = "the session does not exist or has ended; post to the URL in the stream's first event"
             await responses.send_error(send, 404, reason)

@@ -39,6 +39,7 @@ from mcpgen.runtime.server.exchange import Exchange, OpenRequest
 if TYPE_CHECKING:
     from mcpgen.runtime.http.server.direct_calls import DirectCall
     from mcpgen.runtime.http.server.http_session import HttpSession
+    from mcpgen.runtime.http.server.shared_state import SharedState
     from mcpgen.runtime.protocol.messages import Message
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.connection import Connection
@@ -69,6 +70,8 @@ class PostRequest(HttpRequest, eq=False):
                 message = state.engine.reading.reread(body, message, limits)
             meta = read_meta(message.params) if isinstance(message, Request) else None
             is_stateless = self._is_stateless(message, meta)
+            if state.cluster is not None and await self._is_relayed(state.cluster, meta, is_stateless):
+                return
             session = None if is_stateless else session_request.find_session(self)
             rates, own = state.rates, None if session is None else session.bucket
             if rates is not None and (seconds := rates.wait_seconds(message, self.client, own)):
@@ -119,6 +122,20 @@ class PostRequest(HttpRequest, eq=False):
         else:
             await session_request.answer(self, session, request, _exchange(session, request, meta, call), call)
         return True
+
+    async def _is_relayed(
+        self,
+        cluster: SharedState,
+        meta: RequestMeta | None,
+        is_stateless: bool,  # noqa: FBT001 (of `serve`)
+    ) -> bool:
+        """Return whether another worker has answered; read the session from the cluster if necessary."""
+        if not is_stateless:
+            await cluster.prepare(self.headers)
+        elif meta is not None and meta.request_state is not UNSET and self.open_ticket() is not None:
+            state, receive, send = str(meta.request_state), self.receive, self.send
+            return await cluster.relay_retry(state, self.headers, self.client, self.body, receive=receive, send=send)
+        return False
 
     def _is_stateless(self, message: Message | Batch | Malformed, meta: RequestMeta | None) -> bool:
         """Return whether the metadata or the header of a message names a stateless revision.

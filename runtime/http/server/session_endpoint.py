@@ -39,6 +39,8 @@ async def get(  # noqa: PLR0913, PLR0917 (of `PostRequest`)
     on_abort: Callable[[], object] | None,
 ) -> None:
     """Open or resume a stream of a session, and send its messages until the client disconnects."""
+    if state.cluster is not None and await state.cluster.relay_stream(headers, client, receive, send):
+        return
     session = await _find_session(state, headers, client.user, send)
     if session is None:
         return
@@ -79,8 +81,12 @@ async def _attach(session: HttpSession, last_event_id: str | None, response: Res
 
 async def delete(state: AppState, headers: Mapping[str, str], user: str, send: Send) -> None:
     """End a session."""
+    if state.cluster is not None:
+        await state.cluster.prepare(headers)
     session = await _find_session(state, headers, user, send)
     if session is not None:
+        if state.cluster is not None:
+            await state.cluster.end(session)
         state.sessions.end(session)
         await responses.send_empty(send, 204)
 

@@ -13,9 +13,8 @@ from msgspec import UNSET
 
 from mcpgen.runtime.http.server import responses
 from mcpgen.runtime.http.server.direct_calls import finish_call
-from mcpgen.runtime.http.server.http_session import HttpSession, malformed_batch
+from mcpgen.runtime.http.server.http_session import malformed_batch
 from mcpgen.runtime.http.server.open_requests import request_count
-from mcpgen.runtime.http.server.session_table import random_id
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Fault, Malformed, Notification, Request, Response
@@ -27,7 +26,9 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.server.direct_calls import DirectCall
     from mcpgen.runtime.http.server.event_streams import EventStream
     from mcpgen.runtime.http.server.http_request import HttpRequest
+    from mcpgen.runtime.http.server.http_session import HttpSession
     from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
+    from mcpgen.runtime.http.server.shared_state import SharedState
     from mcpgen.runtime.protocol.messages import Message
     from mcpgen.runtime.server.exchange import Exchange
 
@@ -36,6 +37,10 @@ __all__ = ["answer", "find_session", "serve"]
 _NO_SESSION_ID: Final = (
     "the request has no Mcp-Session-Id header; start a session with initialize, or name the revision in _meta"
 )
+
+
+# What these change is shared with other workers before they are answered.
+_CHANGING: Final = frozenset(("initialize", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"))
 
 
 def find_session(post: HttpRequest) -> HttpSession | None:
@@ -76,16 +81,7 @@ async def _start_session(post: HttpRequest, request: Request) -> None:
     """Answer `initialize`, and start a session if the answer is no error."""
     state = post.state
     spawner = await state.open()
-    session = HttpSession(
-        state.engine,
-        spawner,
-        state.store,
-        state.limits,
-        state.open_quota,
-        session_id=random_id(),
-        streams_id=f"{state.tag(post.client)}.{random_id()}",
-        client=post.client,
-    )
+    session = state.new_session(post.client, spawner)
     _, response = session.take(request)
     body = response.take()  # the server session has answered already
     peer = session.session.peer
@@ -99,6 +95,8 @@ async def _start_session(post: HttpRequest, request: Request) -> None:
         await responses.send_error(post.send, 503, reason, headers=(responses.RETRY_AFTER,))
         return
     state.engine.add(session)
+    if state.cluster is not None:
+        await state.cluster.store(session, request)
     await responses.send_json(post.send, body, headers=((b"mcp-session-id", session.id.encode()),))
 
 
@@ -106,7 +104,8 @@ async def _serve_in_session(post: HttpRequest, session: HttpSession, message: Me
     revision = session.session.revision
     if isinstance(message, Notification | Response | ErrorResponse):
         take(session.session, message)
-        await responses.send_empty(post.send, 202)
+        if post.state.cluster is None or await _is_settled(post, post.state.cluster, session, message):
+            await responses.send_empty(post.send, 202)
     elif isinstance(message, Malformed):
         if message.kind == "response":  # fails the request that it answers
             take(session.session, message)
@@ -137,6 +136,9 @@ async def answer(
     post.state.sessions.hold(session)
     post.state.add_response(response)
     try:
+        cluster = post.state.cluster
+        if cluster is not None and call is None and not await _is_settled(post, cluster, session, message, response):
+            return
         if response.has_ended and response.is_empty:  # a batch without requests
             await responses.send_empty(post.send, 202)
             return
@@ -148,6 +150,29 @@ async def answer(
             await finish_call(post.state, session, exchange, call, send_all=send_all, sent=sent)
     finally:
         _leave(post.state, session, stream, response)
+
+
+async def _is_settled(
+    post: HttpRequest,
+    cluster: SharedState,
+    session: HttpSession,
+    message: Message | Batch | Malformed,
+    response: ResponseBuffer | None = None,
+) -> bool:
+    """Tell the other workers what *message* has changed; answer and return False if the session has ended.
+
+    Before that, wait for *response* if the message is one that changes the session.
+    """
+    if response is not None and isinstance(message, Request):
+        if message.method not in _CHANGING:
+            return True
+        is_ready = False
+        while not is_ready:  # an author's handler may decide
+            is_ready = await response.wait_ready(post.state.limits.keep_alive_seconds)
+    if await cluster.settle(session, message, post.body):
+        return True
+    await responses.send_unknown_session(post.send)
+    return False
 
 
 async def _send_all(post: HttpRequest, session: HttpSession, stream: EventStream, response: ResponseBuffer) -> None:

@@ -77,6 +77,11 @@ class SessionTable:
         self._half_open[session.id] = session
         return True
 
+    def peek(self, session_id: str) -> HttpSession | None:
+        """Return the session with that id, whichever user owns it, without recording a use."""
+        found = self._in_use.get(session_id)
+        return self._half_open.get(session_id) if found is None else found
+
     def find(self, session_id: str, user: str) -> HttpSession | None:
         """Return the session with that id if it belongs to *user*, and record its use."""
         in_use = self._in_use

@@ -1,0 +1,89 @@
+"""What an application asks of its cluster, where there is one: `mcpgen.runtime.http.server.cluster.http_cluster`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mcpgen.runtime.http.server.client_address import Client
+    from mcpgen.runtime.http.server.http_session import HttpSession
+    from mcpgen.runtime.protocol.messages import Batch, Malformed, Message, Request
+    from mcpgen.runtime.transports.spawner import Spawner
+
+__all__ = ["SharedState"]
+
+# As in `responses`, which needs this module's users.
+_Scope: TypeAlias = MutableMapping[str, Any]
+_Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+_Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+class SharedState(Protocol):
+    """What the workers of one server share, for one application.
+
+    Every async method may raise `ClusterUnavailable`; then no response has been started.
+    """
+
+    async def open(self, spawner: Spawner) -> None:
+        """Join the cluster, once; do not wait for longer than its time limit."""
+        ...
+
+    async def close(self) -> None:
+        """Leave the cluster."""
+        ...
+
+    def new_session(self, client: Client, spawner: Spawner) -> HttpSession:
+        """Return a session that *client* starts here."""
+        ...
+
+    async def store(self, session: HttpSession, request: Request) -> None:
+        """Let other workers know a session that *request*, an `initialize`, has started."""
+        ...
+
+    async def prepare(self, headers: Mapping[str, str]) -> None:
+        """Read the session that *headers* name, unless this worker has a copy that can be trusted."""
+        ...
+
+    async def relay_retry(  # noqa: PLR0913 (the parts of a request)
+        self,
+        request_state: str,
+        headers: Mapping[str, str],
+        client: Client,
+        body: bytes,
+        *,
+        receive: _Receive,
+        send: _Send,
+    ) -> bool:
+        """Have the retry of a stateless client answered by the worker whose handler waits for it.
+
+        Return False if that is this worker, or has ended.
+        """
+        ...
+
+    async def relay_stream(self, headers: Mapping[str, str], client: Client, receive: _Receive, send: _Send) -> bool:
+        """Have a GET answered by the worker that has the stream; return False if that is this worker."""
+        ...
+
+    async def relay_message(
+        self, scope: _Scope, headers: Mapping[str, str], client: Client, body: bytes, send: _Send
+    ) -> bool:
+        """Have a message of HTTP+SSE answered by the worker that has the stream; return False if that is this one."""
+        ...
+
+    async def settle(self, session: HttpSession, message: Message | Batch | Malformed, body: bytes) -> bool:
+        """Tell the other workers what *message* changed in *session*, or meant for them.
+
+        Return False if the session has ended.
+        """
+        ...
+
+    async def end(self, session: HttpSession) -> None:
+        """End a session in all workers."""
+        ...
+
+    def new_stream_id(self) -> str:
+        """Return the id of a session of HTTP+SSE, which names this worker."""
+        ...

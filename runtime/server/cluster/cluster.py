@@ -1,0 +1,103 @@
+"""The protocol of a cluster: what the workers of one server share.
+
+A cluster has *records* and *messages*, and knows nothing of MCP. A record has a key, fields of text and bytes, and a
+lifetime. A message goes to a channel, and reaches the workers that listen to the channel at this moment; it is not kept
+for others. `mcpgen.runtime.server.cluster.worker` is the one user of this protocol.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from mcpgen.runtime.errors import McpgenError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+__all__ = ["Cluster", "ClusterUnavailable"]
+
+
+class ClusterUnavailable(McpgenError):  # noqa: N818 (named as those of runtime/errors.py are)
+    """What the workers share cannot be read or written now: Redis is gone, slow or full.
+
+    Attributes:
+        reason: Why.
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+    def __str__(self) -> str:
+        return f"the workers of this server cannot reach their cluster: {self.reason}"
+
+
+class Cluster(Protocol):
+    """What the workers of one server share. `MemoryCluster` and `Redis` implement it.
+
+    Every method may raise `ClusterUnavailable`, and does so within a time limit. An operation that failed may have been
+    carried out nevertheless.
+    """
+
+    async def open(self) -> None:
+        """Prepare for the event loop that runs now; a worker calls this before all other methods."""
+        ...
+
+    async def close(self) -> None:
+        """End the connections of this process."""
+        ...
+
+    async def listen(
+        self, channels: Sequence[str], *, subscribed: Callable[[], None], received: Callable[[bytes], None]
+    ) -> None:
+        """Listen to *channels* until the connection breaks, or until this is cancelled.
+
+        The messages of one sender to one channel arrive in their order.
+
+        Args:
+            channels: The names of the channels.
+            subscribed: Called when listening has begun. All messages that are sent from then on arrive.
+            received: Called with each message.
+
+        Raises:
+            ClusterUnavailable: There is no connection, or it broke. Messages may be lost.
+        """
+        ...
+
+    async def send(self, channel: str, message: bytes) -> int:
+        """Send *message* to *channel*, and return how many workers listen to it."""
+        ...
+
+    async def create(self, key: str, fields: Mapping[str, bytes], seconds: float) -> bool:
+        """Store a new record for *seconds*; return False, and change nothing, if there is one with this key."""
+        ...
+
+    async def read(self, key: str) -> dict[str, bytes]:
+        """Return the fields of a record; empty if there is none."""
+        ...
+
+    async def change(
+        self,
+        key: str,
+        fields: Mapping[str, bytes | None],
+        *,
+        expected: Mapping[str, bytes] | None = None,
+        seconds: float | None = None,
+    ) -> bool:
+        """Change fields of a record in one step; return False, and change nothing, if that is not possible.
+
+        Args:
+            key: The key of the record. There must be one.
+            fields: The new values; None removes a field.
+            expected: Fields that must have these values.
+            seconds: The lifetime from now on; None for the one that it has.
+        """
+        ...
+
+    async def remove(self, key: str) -> bool:
+        """Remove a record; return whether there was one."""
+        ...
+
+    async def keep(self, keys: Iterable[str], seconds: float) -> None:
+        """Let the records of *keys* live for *seconds* from now on; ignore keys without a record."""
+        ...

@@ -1,0 +1,228 @@
+"""A cluster in Redis or Valkey, through redis-py.
+
+Theory of operation. A record is a hash with an expiry. A change is one Lua script, so it is one step for all workers.
+Messages use pub/sub, on a connection of their own. Nothing is sent twice: redis-py would repeat a command whose
+connection broke, and Redis may have carried it out already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from contextlib import suppress
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.protocol.spans import has_opentelemetry, imported_by_library
+from mcpgen.runtime.server.cluster.cluster import ClusterUnavailable
+from mcpgen.runtime.transports.spawner import is_asyncio
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+__all__ = ["Redis"]
+
+# Of all keys and channels; the number is the version of what is stored.
+_PREFIX: Final = "mcpgen:1:"
+
+_CREATE: Final = """
+if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+for i = 2, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+return 1
+"""
+
+# ARGV: the lifetime or an empty text; the number of expected fields, and these; the number of new fields, and these;
+# the names of the fields to remove.
+_CHANGE: Final = """
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+local at = 2
+local last = at + 2 * tonumber(ARGV[at])
+for i = at + 1, last, 2 do
+  if redis.call('HGET', KEYS[1], ARGV[i]) ~= ARGV[i + 1] then return 0 end
+end
+at = last + 1
+last = at + 2 * tonumber(ARGV[at])
+for i = at + 1, last, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
+for i = last + 1, #ARGV do redis.call('HDEL', KEYS[1], ARGV[i]) end
+if ARGV[1] ~= '' then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
+return 1
+"""
+
+
+class Redis:
+    """A `Cluster` in Redis 7 or Valkey 7; it needs the extra ``redis``, and asyncio.
+
+        app = server.asgi(cluster=Redis("redis://127.0.0.1:6379"))
+
+    Anything that can write to this Redis can act as any user of the server. So give it a password, and use
+    ``rediss://`` (TLS) between machines.
+
+    Args:
+        url: ``redis://user:password@host:port/database``; ``rediss://`` for TLS, ``unix://`` for a socket.
+        timeout_seconds: The time in which an operation must end. A request that needs Redis gets 503 after it.
+        max_connections: The largest number of connections of this process, beside the one for messages.
+        options: More options of redis-py's ``Redis.from_url``, such as ``ssl_ca_certs``.
+
+    Raises:
+        UsageError: The extra is not installed, or an argument is not valid.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout_seconds: float = 2,
+        max_connections: int = 32,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        if not timeout_seconds > 0 or max_connections < 1:
+            raise UsageError("`timeout_seconds` must be greater than 0, and `max_connections` at least 1")
+        has_spans = has_opentelemetry()
+        try:
+            self._library: Any = import_module("redis.asyncio")
+            self._errors: Any = import_module("redis.exceptions")
+        except ImportError as error:
+            raise UsageError("Redis(…) needs the package redis; install mcpgen[redis]") from error
+        if not has_spans and has_opentelemetry():  # redis-py imports it where it is installed
+            imported_by_library("redis")
+        self._timeout = timeout_seconds
+        self._options: dict[str, Any] = {
+            "max_connections": max_connections,
+            "timeout": timeout_seconds,
+            "socket_timeout": timeout_seconds,
+            "socket_connect_timeout": timeout_seconds,
+            "retry": import_module("redis.asyncio.retry").Retry(import_module("redis.backoff").NoBackoff(), 0),
+            **(options or {}),
+        }
+        self._url = url
+        try:
+            self._library.BlockingConnectionPool.from_url(url, **self._options)
+        except (ValueError, TypeError) as error:
+            raise UsageError(f"`url` or `options` of Redis(…) is not valid: {error}") from error
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._users = 0
+        self._client: Any = None
+        self._create: Any = None
+        self._change: Any = None
+
+    async def open(self) -> None:
+        """Prepare for the event loop that runs now; see `Cluster`.
+
+        Raises:
+            UsageError: It is not asyncio's.
+        """
+        if not is_asyncio():
+            raise UsageError("Redis(…) needs asyncio; use MemoryCluster() in tests on trio")
+        loop = asyncio.get_running_loop()
+        self._users += 1
+        if self._loop is loop:
+            return
+        self._users = 1  # others were of an event loop that has ended
+        self._loop = loop
+        pool = self._library.BlockingConnectionPool.from_url(self._url, **self._options)
+        self._client = self._library.Redis(connection_pool=pool)
+        self._create = self._client.register_script(_CREATE)
+        self._change = self._client.register_script(_CHANGE)
+
+    async def close(self) -> None:
+        """End the connections of this process; see `Cluster`."""
+        self._users -= 1
+        if self._users:
+            return
+        self._loop = None
+        with suppress(ClusterUnavailable):  # then nothing is left to end
+            await self._do(self._client.connection_pool.disconnect())
+
+    async def listen(
+        self, channels: Sequence[str], *, subscribed: Callable[[], None], received: Callable[[bytes], None]
+    ) -> None:
+        """Listen until the connection breaks; see `Cluster`."""
+        listener = self._client.pubsub()
+        try:
+            await self._do(listener.subscribe(*(_PREFIX + each for each in channels)))
+            confirmed = 0
+            while True:
+                message = await listener.get_message(timeout=None)
+                if message is None:
+                    continue
+                if message["type"] == "subscribe":  # also after redis-py has connected again by itself
+                    confirmed += 1
+                    if confirmed % len(channels) == 0:
+                        subscribed()
+                elif message["type"] == "message":
+                    received(message["data"])
+        except (OSError, self._errors.RedisError, TimeoutError) as error:
+            raise ClusterUnavailable(_reason(error)) from error
+        finally:
+            await listener.aclose()
+
+    async def send(self, channel: str, message: bytes) -> int:
+        """Send a message; see `Cluster`."""
+        return int(await self._do(self._client.publish(_PREFIX + channel, message)))
+
+    async def create(self, key: str, fields: Mapping[str, bytes], seconds: float) -> bool:
+        """Store a new record; see `Cluster`."""
+        arguments: list[Any] = [_milliseconds(seconds), *_flat(fields)]
+        return bool(await self._do(self._create(keys=[_PREFIX + key], args=arguments)))
+
+    async def read(self, key: str) -> dict[str, bytes]:
+        """Return the fields of a record; see `Cluster`."""
+        found: dict[bytes, bytes] = await self._do(self._client.hgetall(_PREFIX + key))
+        return {name.decode("utf-8", "surrogatepass"): value for name, value in found.items()}
+
+    async def change(
+        self,
+        key: str,
+        fields: Mapping[str, bytes | None],
+        *,
+        expected: Mapping[str, bytes] | None = None,
+        seconds: float | None = None,
+    ) -> bool:
+        """Change fields of a record; see `Cluster`."""
+        new = {name: value for name, value in fields.items() if value is not None}
+        removed = [_name(name) for name, value in fields.items() if value is None]
+        expected = expected or {}
+        lifetime: Any = "" if seconds is None else _milliseconds(seconds)
+        arguments = [lifetime, len(expected), *_flat(expected), len(new), *_flat(new), *removed]
+        return bool(await self._do(self._change(keys=[_PREFIX + key], args=arguments)))
+
+    async def remove(self, key: str) -> bool:
+        """Remove a record; see `Cluster`."""
+        return bool(await self._do(self._client.delete(_PREFIX + key)))
+
+    async def keep(self, keys: Iterable[str], seconds: float) -> None:
+        """Let records live for longer; see `Cluster`."""
+        pipeline = self._client.pipeline(transaction=False)
+        for each in keys:
+            pipeline.pexpire(_PREFIX + each, _milliseconds(seconds))
+        await self._do(pipeline.execute())
+
+    async def _do(self, operation: Awaitable[Any]) -> Any:
+        """Return the result of *operation* within the time limit.
+
+        Raises:
+            ClusterUnavailable: It failed, or takes too long.
+        """
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await operation
+        except (OSError, self._errors.RedisError, TimeoutError) as error:
+            raise ClusterUnavailable(_reason(error)) from error
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or "Redis does not answer in time"
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, math.ceil(seconds * 1000))
+
+
+def _name(field: str) -> bytes:
+    return field.encode("utf-8", "surrogatepass")  # a URI that a client subscribes to may have a lone surrogate
+
+
+def _flat(fields: Mapping[str, bytes]) -> list[bytes]:
+    return [part for name, value in fields.items() for part in (_name(name), value)]

@@ -1,0 +1,304 @@
+"""One worker of a cluster: its number, its messages to and from other workers, and how long its copies can be trusted.
+
+Theory of operation. Every `_BEAT_SECONDS`, a worker renews its record, reads the epoch, and sends itself a message, its
+*beat*. Messages arrive in order, so when the beat comes back, all that was sent before it has arrived. So this worker
+may use its copies until `_TRUST_SECONDS` after it has sent that beat. A new connection for messages, or another epoch,
+begins a new *generation*: copies of an earlier generation have to be read again. The epoch is a record that only a
+flush removes.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import secrets
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import quote
+
+import anyio
+from msgspec import Struct
+
+from mcpgen.runtime.server.cluster.cluster import Cluster, ClusterUnavailable
+from mcpgen.runtime.server.cluster.worker_messages import Beat, WorkerMessage, decode_message, encode_message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["ID_SHIFT", "ClusterWorker", "worker_of_id"]
+
+_BEAT_SECONDS: Final = 0.3
+_TRUST_SECONDS: Final = 1.0
+
+# Without a beat for this time, the connection for messages is replaced: the network may have lost it silently.
+_SILENCE_SECONDS: Final = 3.0
+
+# A worker that was killed is known to have ended after this time, if its connection has not told it.
+_LIFETIME_SECONDS: Final = 5.0
+
+# How long a request waits for a worker that is about to join.
+_JOIN_SECONDS: Final = 2.0
+
+_EPOCH_SECONDS: Final = 7 * 24 * 3600.0
+_BEATS_PER_CHORE: Final = 100
+
+# Ids of requests to clients are integers below 2**53, which every JSON parser keeps exact: 20 bits of the worker's
+# number, and 32 bits of a count.
+_NUMBER_BITS: Final = 20
+ID_SHIFT: Final = 32
+
+# Messages that wait to be sent. They are small but for those to streams of sessions, whose clients can be slow.
+_MAX_WAITING: Final = 10_000
+_MAX_WAITING_BYTES: Final = 16 * 1024 * 1024
+
+# Numbers in what clients send are not checked before they are looked up.
+_MAX_KNOWN_WORKERS: Final = 1000
+
+_LOG = logging.getLogger("mcpgen.cluster")
+
+T = TypeVar("T", bound=Struct)
+
+
+def worker_of_id(request_id: object) -> int | None:
+    """Return the number of the worker that sent the request with this id to a client; None if it is none of ours."""
+    if isinstance(request_id, str) and request_id.isdecimal() and request_id.isascii():
+        request_id = int(request_id[:20])  # some clients write the integer as a text
+    return request_id >> ID_SHIFT if isinstance(request_id, int) and request_id >> ID_SHIFT > 0 else None
+
+
+class ClusterWorker:
+    """One worker of a server.
+
+    Args:
+        cluster: What the workers share.
+        server: The name of the server. Servers of other names share nothing with it.
+        clock: Returns monotonic seconds.
+
+    Attributes:
+        cluster: What the workers share.
+        number: Names this worker; no other has it.
+        generation: Rises when messages may have been lost.
+        on_chore: Called now and then, while the cluster can be reached.
+        on_distrust: Called when messages may have been lost.
+    """
+
+    def __init__(self, cluster: Cluster, server: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.cluster: Cluster = cluster
+        self.number: int = _new_number()
+        self.generation: int = 0
+        self.on_chore: Callable[[], object] | None = None
+        self.on_distrust: Callable[[], object] | None = None
+        self._server = f"{{{quote(server, safe=' ', errors='surrogatepass')}}}:"
+        self._token = secrets.token_bytes(16)
+        self._clock = clock
+        self._handlers: dict[type[Struct], Callable[[Any], object]] = {Beat: self._beat_arrived}
+        self._joined = anyio.Event()  # at its first beat
+        self._beat_now = anyio.Event()
+        self._epoch = b""
+        self._beat_count = 0
+        self._beats: dict[int, float] = {}  # those that have not come back: when each was sent
+        self._trusted_until = -math.inf
+        self._heard = -math.inf
+        self._running: anyio.CancelScope | None = None
+        self._listening: anyio.CancelScope | None = None
+        self._is_reachable = True
+        self._outbox: deque[tuple[str, bytes]] = deque()
+        self._outbox_bytes = 0
+        self._outbox_filled = anyio.Event()
+        self._id_base = 0
+        self._alive: dict[int, tuple[float, bool]] = {}
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether all changes that were made a second ago have arrived."""
+        return self._clock() < self._trusted_until
+
+    def key(self, name: str) -> str:
+        """Return the key of a record, or the name of a channel, of this server."""
+        return f"{self._server}{name}"
+
+    def on(self, kind: type[T], handle: Callable[[T], object]) -> None:
+        """Call *handle* with each message of this *kind*."""
+        self._handlers[kind] = handle
+
+    def new_id_base(self) -> int:
+        """Return a number for a session. Ids of its requests to the client are counted from there."""
+        self._id_base = (self._id_base + (1 << 12)) % (1 << ID_SHIFT)
+        return (self.number << ID_SHIFT) + self._id_base
+
+    async def run(self) -> None:
+        """Take part in the cluster until `leave` is called, or this is cancelled."""
+        await self.cluster.open()
+        with anyio.CancelScope() as self._running:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._listen)
+                tasks.start_soon(self._beat)
+                tasks.start_soon(self._send_outbox)
+
+    async def leave(self) -> None:
+        """Leave the cluster, so that other workers do not wait for this one."""
+        if self._running is not None:
+            self._running.cancel()
+        try:
+            if self._joined.is_set():
+                await self.cluster.remove(self._record(self.number))
+        except ClusterUnavailable:
+            pass  # the record expires by itself
+        await self.cluster.close()
+
+    async def wait_joined(self) -> None:
+        """Return when the worker has joined its cluster.
+
+        Raises:
+            ClusterUnavailable: It has not, after two seconds.
+        """
+        if not self._joined.is_set():
+            with anyio.move_on_after(_JOIN_SECONDS):
+                await self._joined.wait()
+        if not self._joined.is_set():
+            raise ClusterUnavailable("this worker has not been able to join it yet")
+
+    async def send(self, worker: int, message: WorkerMessage) -> bool:
+        """Send *message* to another worker; return False if it does not listen."""
+        return await self.cluster.send(self._channel(worker), encode_message(message)) > 0
+
+    async def send_to_all(self, message: WorkerMessage) -> None:
+        """Send *message* to all workers, this one included."""
+        await self.cluster.send(self.key("all"), encode_message(message))
+
+    def send_later(self, worker: int | None, message: WorkerMessage) -> None:
+        """Send *message* soon, in order, to a worker or to all; drop it if too many wait."""
+        data = encode_message(message)
+        if len(self._outbox) >= _MAX_WAITING or self._outbox_bytes + len(data) > _MAX_WAITING_BYTES:
+            _LOG.warning("a message to another worker is dropped: too many wait to be sent")
+            return
+        self._outbox.append((self.key("all") if worker is None else self._channel(worker), data))
+        self._outbox_bytes += len(data)
+        self._outbox_filled.set()
+
+    async def is_alive(self, worker: int) -> bool:
+        """Return whether *worker* has given a sign of life in the last seconds; the answer can be a second old."""
+        checked, is_alive = self._alive.get(worker, (-math.inf, False))
+        now = self._clock()
+        if now - checked > _TRUST_SECONDS:
+            is_alive = bool(await self.cluster.read(self._record(worker)))
+            if len(self._alive) >= _MAX_KNOWN_WORKERS:
+                self._alive.clear()
+            self._alive[worker] = now, is_alive
+        return is_alive
+
+    def _channel(self, worker: int) -> str:
+        return self.key(f"worker:{worker}")
+
+    def _record(self, worker: int) -> str:
+        return self.key(f"alive:{worker}")
+
+    async def _listen(self) -> None:
+        while True:
+            channels = (self._channel(self.number), self.key("all"))
+            try:
+                with anyio.CancelScope() as self._listening:
+                    await self.cluster.listen(channels, subscribed=self._subscribed, received=self._received)
+            except ClusterUnavailable as error:
+                self._note_failure(error)
+                await anyio.sleep(_BEAT_SECONDS)
+            self._trusted_until = -math.inf
+
+    def _subscribed(self) -> None:
+        self._distrust()
+        self._heard = self._clock()
+        self._beat_now.set()
+
+    def _distrust(self) -> None:
+        """Note that messages may have been lost, or that records may be gone."""
+        self.generation += 1
+        self._beats.clear()
+        self._trusted_until = -math.inf
+        if self.on_distrust is not None:
+            self.on_distrust()
+
+    def _received(self, data: bytes) -> None:
+        message = decode_message(data)
+        handle = None if message is None else self._handlers.get(type(message))
+        if handle is None:
+            _LOG.debug("a message of another worker is ignored, because this version does not know it")
+            return
+        try:
+            handle(message)
+        except Exception:  # noqa: BLE001 (the boundary: one message must not cost the worker the others)
+            _LOG.exception("a message of another worker could not be handled")
+
+    def _beat_arrived(self, beat: Beat) -> None:
+        sent = self._beats.pop(beat.count, None)
+        if sent is not None:
+            self._joined.set()
+            self._heard = self._clock()
+            self._trusted_until = sent + _TRUST_SECONDS
+            for each in [each for each in self._beats if each < beat.count]:
+                del self._beats[each]
+
+    async def _beat(self) -> None:
+        while True:
+            try:
+                await self._beat_once()
+            except ClusterUnavailable as error:
+                self._note_failure(error)
+            if self._clock() - self._heard > _SILENCE_SECONDS and self._listening is not None:
+                self._heard = self._clock()
+                self._listening.cancel()
+            self._beat_now = anyio.Event()
+            with anyio.move_on_after(_BEAT_SECONDS):
+                await self._beat_now.wait()
+
+    async def _beat_once(self) -> None:
+        sent = self._clock()
+        await self._claim_number()
+        epoch = (await self.cluster.read(self.key("epoch"))).get("id", b"")
+        if not epoch:
+            await self.cluster.create(self.key("epoch"), {"id": secrets.token_bytes(16)}, _EPOCH_SECONDS)
+            epoch = (await self.cluster.read(self.key("epoch"))).get("id", b"")
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._distrust()
+        if self._beat_count % _BEATS_PER_CHORE == 0:
+            await self.cluster.keep([self.key("epoch")], _EPOCH_SECONDS)
+            if self.on_chore is not None:
+                self.on_chore()
+        self._beat_count += 1
+        self._beats[self._beat_count] = sent
+        await self.send(self.number, Beat(self._beat_count))
+        if not self._is_reachable:
+            self._is_reachable = True
+            _LOG.warning("the cluster can be reached again")
+
+    async def _claim_number(self) -> None:
+        """Renew the record of this worker; take another number if another worker has this one."""
+        mine = {"token": self._token}
+        while not await self.cluster.change(
+            self._record(self.number), {}, expected=mine, seconds=_LIFETIME_SECONDS
+        ) and not await self.cluster.create(self._record(self.number), mine, _LIFETIME_SECONDS):
+            self.number = _new_number()
+            if self._listening is not None:
+                self._listening.cancel()
+
+    def _note_failure(self, error: ClusterUnavailable) -> None:
+        if self._is_reachable:
+            self._is_reachable = False
+            _LOG.warning("%s", error)
+
+    async def _send_outbox(self) -> None:
+        while True:
+            await self._outbox_filled.wait()
+            self._outbox_filled = anyio.Event()
+            while self._outbox:
+                channel, data = self._outbox.popleft()
+                self._outbox_bytes -= len(data)
+                try:
+                    await self.cluster.send(channel, data)
+                except ClusterUnavailable as error:
+                    self._note_failure(error)
+
+
+def _new_number() -> int:
+    return 1 + secrets.randbelow((1 << _NUMBER_BITS) - 1)
