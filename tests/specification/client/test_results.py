@@ -266,7 +266,7 @@ async def test_a_result_of_an_extension_without_types_is_returned_as_it_came(opt
     async with opened(revision, can={"tools": {}, "extensions": {"com.example/x": {}}}, **options) as own:
         assert found == await own.answered(own.client.list_tools(), found)
         assert found == await own.answered(own.client.call_tool("x"), found)
-        with pytest.raises(UnexpectedResult, match="has no types"):
+        with pytest.raises(UnexpectedResult, match="types the client does not have"):
             await own.answered(own.client.call_tool("x", returns=int), found)
         with pytest.raises(InvalidPayload):
             await own.answered(own.client.call_tool("x"), {"resultType": 5})
