@@ -74,7 +74,7 @@ def wheel(session: nox.Session) -> Path:
 def install(session: nox.Session, *groups: str) -> None:
     """Install the wheel with all its extras, and the dependency groups named."""
     built = wheel(session)
-    extras = "codegen,http,redis,reload,validate"
+    extras = "auth,codegen,http,redis,reload,validate"
     session.install(f"mcpgen[{extras}] @ {built.as_uri()}", *nox.project.dependency_groups(PROJECT, *groups))
     # An environment that is used again (nox -r) holds a wheel of the same version already, and pip would keep it.
     session.install("--quiet", "--no-deps", "--force-reinstall", str(built))

@@ -49,10 +49,14 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.client.transport import Http
     from mcpgen.runtime.http.errors import HttpRefused, ServerUnreachable
     from mcpgen.runtime.http.server.application import Application
+    from mcpgen.runtime.http.server.auth.introspection import Introspection
+    from mcpgen.runtime.http.server.auth.jwt_verification import Jwt
+    from mcpgen.runtime.http.server.auth.protection import Protect
     from mcpgen.runtime.http.server.event_store import EventStore, MemoryEventStore
     from mcpgen.runtime.limits import ClientLimits, HttpLimits, Limits, RateLimit, TaskLimits
     from mcpgen.runtime.protocol.extensions import Extension
     from mcpgen.runtime.protocol.ui import tool_ui
+    from mcpgen.runtime.server.access import Access
     from mcpgen.runtime.server.cache_hints import CacheHint
     from mcpgen.runtime.server.cluster.cluster import Cluster, ClusterUnavailable
     from mcpgen.runtime.server.cluster.memory_cluster import MemoryCluster
@@ -82,6 +86,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.transports.spawner import Spawner, StartedFunction, open_spawner
 
 __all__ = [
+    "Access",
     "AdaptationError",
     "Application",
     "Audio",
@@ -108,8 +113,10 @@ __all__ = [
     "HttpLimits",
     "HttpRefused",
     "Image",
+    "Introspection",
     "InvalidPayload",
     "InvalidStructuredContent",
+    "Jwt",
     "Limits",
     "MalformedFrame",
     "McpgenError",
@@ -122,6 +129,7 @@ __all__ = [
     "PeerError",
     "Process",
     "PromptError",
+    "Protect",
     "RateLimit",
     "Redis",
     "RequestError",
@@ -171,6 +179,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 _MODULES = {
+    "Access": "mcpgen.runtime.server.access",
     "AdaptationError": "mcpgen.runtime.errors",
     "Application": "mcpgen.runtime.http.server.application",
     "Audio": "mcpgen.runtime.server.functions.media",
@@ -198,8 +207,10 @@ _MODULES = {
     "RateLimit": "mcpgen.runtime.limits",
     "HttpRefused": "mcpgen.runtime.http.errors",
     "Image": "mcpgen.runtime.server.functions.media",
+    "Introspection": "mcpgen.runtime.http.server.auth.introspection",
     "InvalidPayload": "mcpgen.runtime.errors",
     "InvalidStructuredContent": "mcpgen.runtime.errors",
+    "Jwt": "mcpgen.runtime.http.server.auth.jwt_verification",
     "Limits": "mcpgen.runtime.limits",
     "MalformedFrame": "mcpgen.runtime.errors",
     "McpgenError": "mcpgen.runtime.errors",
@@ -212,6 +223,7 @@ _MODULES = {
     "PeerError": "mcpgen.runtime.errors",
     "Process": "mcpgen.runtime.transports.process_transport",
     "PromptError": "mcpgen.runtime.server.functions.prompts",
+    "Protect": "mcpgen.runtime.http.server.auth.protection",
     "Redis": "mcpgen.runtime.server.cluster.redis_cluster",
     "RequestError": "mcpgen.runtime.errors",
     "RequestLost": "mcpgen.runtime.errors",

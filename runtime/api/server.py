@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Self, Unpack
 
-    from mcpgen.runtime.http.server.application import Application, Options
+    from mcpgen.runtime.http.server.application import Application
+    from mcpgen.runtime.http.server.application_options import Options
     from mcpgen.runtime.limits import TaskLimits
     from mcpgen.runtime.server.cache_hints import CacheHints
     from mcpgen.runtime.server.extensions import ServerExtension
@@ -271,7 +272,8 @@ class Server(ServerFunctions, ChangeNotifier, Generic[StateT]):
             UsageError: The options are not valid, or do not go together.
         """
         # A server over stdio needs no HTTP.
-        from mcpgen.runtime.http.server.application import Application, Options  # noqa: PLC0415
+        from mcpgen.runtime.http.server.application import Application  # noqa: PLC0415
+        from mcpgen.runtime.http.server.application_options import Options  # noqa: PLC0415
 
         for each in options:
             if each not in Options.__annotations__:

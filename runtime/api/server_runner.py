@@ -89,7 +89,7 @@ def _check_options(name: str, http: str | None, options: Mapping[str, Any]) -> N
         if http is None:
             raise UsageError(f'the option `{each}` of {name}() is for HTTP; add the address: http="127.0.0.1:8000"')
     if options:
-        from mcpgen.runtime.http.server.application import Options  # noqa: PLC0415 (a server over stdio needs no HTTP)
+        from mcpgen.runtime.http.server.application_options import Options  # noqa: PLC0415 (a server over stdio needs no HTTP)
 
         known = Options.__annotations__
         for each in options.keys() - known.keys():

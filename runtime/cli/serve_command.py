@@ -14,6 +14,7 @@ import click
 from mcpgen.runtime.api.server import Server
 from mcpgen.runtime.api.server_runner import print_terminal_hint, serve_command, shown_path, stdin_is_terminal
 from mcpgen.runtime.cli.completion_command import complete_target
+from mcpgen.runtime.cli.server.http_options import asgi_options, http_options
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.transports import stdio_server
 from mcpgen.runtime.transports.graceful_shutdown import end_with_parent
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType, TracebackType
 
-    from mcpgen.runtime.http.server.application import Application, Options
+    from mcpgen.runtime.http.server.application import Application
+    from mcpgen.runtime.http.server.application_options import Options
 
 __all__ = ["serve"]
 
@@ -57,28 +59,7 @@ def _elsewhere(name: str) -> Callable[[F], F]:
 @click.option(
     "--http", "address", metavar="HOST:PORT", help="Use HTTP at this address instead of stdio. Port 0: any free port."
 )
-@click.option("--path", default="/mcp", show_default=True, metavar="PATH", help="Path of the HTTP endpoint.")
-@click.option(
-    "--allow-origin",
-    "origins",
-    multiple=True,
-    metavar="ORIGIN",
-    help="Accept web pages of this origin, such as https://example.com. Without a scheme: http and https. Repeatable.",
-)
-@click.option(
-    "--allow-host",
-    "hosts",
-    multiple=True,
-    metavar="HOST",
-    help="Accept requests with this name in the Host header. Repeatable.",
-)
-@click.option(
-    "--trusted-proxy",
-    "proxies",
-    multiple=True,
-    metavar="ADDRESS",
-    help="Believe X-Forwarded-For and Forwarded of this proxy, an address or a network such as 10.0.0.0/8. Repeatable.",
-)
+@http_options
 @click.option("--reload", "is_reloaded", is_flag=True, help="Restart the server when a Python file changes.")
 @click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Show each request on standard error.")
 @click.option(
@@ -97,15 +78,12 @@ def serve(  # noqa: PLR0913 (the options of the command)
     *,
     target: str,
     address: str | None,
-    path: str,
-    origins: tuple[str, ...],
-    hosts: tuple[str, ...],
-    proxies: tuple[str, ...],
     is_reloaded: bool,
     is_verbose: bool,
     is_debug: bool,
     is_only_loaded: bool,
     ends_with_input: bool,
+    **http: Any,  # noqa: ANN401 (those of `http_options`)
 ) -> None:
     """Run a server on standard input and output (stdio), or over HTTP with --http.
 
@@ -124,28 +102,22 @@ def serve(  # noqa: PLR0913 (the options of the command)
     a reverse proxy, all clients have the address of the proxy. Name this address with --trusted-proxy: the server then
     reads the address of each client from a header that the proxy sends.
 
+    With --auth-issuer and --resource, only requests with an access token can use the server. An authorization server
+    issues the tokens; clients learn from the server which one. This needs the extra auth.
+
     --reload is for development. It watches the Python files in the folder of FILE.py, or in the working directory if
     the server is in a module. A host on stdio keeps its connection.
     """
     if is_only_loaded:
         _load_server(target, is_debug=is_debug)
         return
-    if address is None and (origins or hosts or proxies or path != "/mcp"):
-        raise click.UsageError(
-            "`--path`, `--allow-origin`, `--allow-host` and `--trusted-proxy` are for HTTP: add `--http HOST:PORT`."
-        )
+    options = asgi_options(address, **http)
     if is_reloaded:
         _serve_reloaded(target, address, click.get_current_context())
         return
     if address is not None:
         if ends_with_input:
             end_with_parent()
-        options: Options = {
-            "path": path,
-            "allowed_origins": origins or None,
-            "allowed_hosts": hosts or None,
-            "trusted_proxies": proxies or None,
-        }
         _serve_http(
             target, address, options, _request_log().LoggedApplication if is_verbose else None, is_debug=is_debug
         )

@@ -82,7 +82,7 @@ def open_initialize(session: ServerSession, message: Request, *, is_batched: boo
     if message.id in session.exchanges:
         raise RequestError(ErrorCode.INVALID_REQUEST, ID_IN_USE)
     session.set_peer(peer)
-    return OpenRequest(session, message.id, peer)
+    return OpenRequest(session, message.id, peer, access=session.access)
 
 
 def offered_revision(session: ServerSession, message: Request) -> str | None:
@@ -107,7 +107,7 @@ def open_before_handshake(session: ServerSession, message: Request, meta: Reques
     handlers = session.handlers
     if handlers.handshake_revisions and message.method == "ping":
         peer = client_peer(handlers.handshake_revisions[-1], Raw(b"{}"), UNSET)
-        return OpenRequest(session, message.id, peer, meta.progress_token)
+        return OpenRequest(session, message.id, peer, meta.progress_token, access=session.access)
     if handlers.stateless_revisions:
         reason = "the request has no protocol version in its _meta"
         if handlers.handshake_revisions:

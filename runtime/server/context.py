@@ -11,9 +11,9 @@ from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.protocol.negotiation import read_meta_object
 from mcpgen.runtime.protocol.newest import NEWEST, models
 from mcpgen.runtime.server import notifications
+from mcpgen.runtime.server.access_context import AccessContext
 from mcpgen.runtime.server.elicitation_forms import Elicited, form_schema, form_value
 from mcpgen.runtime.server.engine import ChangeNotifier
-from mcpgen.runtime.server.functions.signatures import BaseContext
 from mcpgen.runtime.server.request_results import wait_result
 from mcpgen.runtime.server.server_requests import send_request
 from mcpgen.runtime.server.sync_context import SyncContext, awaited
@@ -43,7 +43,7 @@ else:  # type variables have defaults from Python 3.13 on
     StateT_co = TypeVar("StateT_co", covariant=True)
 
 
-class Context(BaseContext, ChangeNotifier, Generic[StateT_co]):
+class Context(AccessContext, ChangeNotifier, Generic[StateT_co]):
     """The request that a handler serves, and its client.
 
     ``Context[Database]`` says that the server's lifespan yields a ``Database``.
@@ -133,7 +133,7 @@ class Context(BaseContext, ChangeNotifier, Generic[StateT_co]):
 
     @property
     def user(self) -> str:
-        """The user, from the function in ``server.asgi(user=…)``; empty without a function, or for an unknown user."""
+        """The user, from the access token or the function in ``server.asgi(user=…)``; empty for an unknown user."""
         request = None if self._exchange is None else self._exchange.request
         return self._session.user if request is None else request.session.user
 

@@ -267,10 +267,11 @@ def _open(
         if missing is not None:
             raise missing
         peer = client_peer(meta.revision, meta.client_capabilities, meta.client_info, session.limits)
-        return OpenRequest(session, message.id, peer, meta.progress_token, meta.log_level, batch)
+        token, level = meta.progress_token, meta.log_level
+        return OpenRequest(session, message.id, peer, token, level, batch, access=session.access)
     if session.peer is None:
         return builtin_methods.open_before_handshake(session, message, meta)
-    return OpenRequest(session, message.id, session.peer, meta.progress_token, UNSET, batch)
+    return OpenRequest(session, message.id, session.peer, meta.progress_token, UNSET, batch, access=session.access)
 
 
 def _serve(session: ServerSession, message: Request, request: OpenRequest, meta: RequestMeta) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.extension_codec import ExtensionNotification
     from mcpgen.runtime.protocol.messages import ErrorResponse, RequestId
     from mcpgen.runtime.protocol.negotiation import RequestMeta
+    from mcpgen.runtime.server.access import Access
     from mcpgen.runtime.server.quota import Entry
     from mcpgen.runtime.server.tasks.running_task import RunningTask
     from mcpgen.runtime.transports.spawner import StartedFunction
@@ -137,6 +138,7 @@ class OpenRequest(Struct, eq=False):
         stream: What its response is sent on, if the connection has several streams; used by the transport only.
         size: The bytes that it costs while a handler runs for it; 0 if they are not known yet.
         held_bytes: The bytes that are charged for it, if no handler runs for it.
+        access: What its access token allows; None if it has none.
     """
 
     session: Session
@@ -149,6 +151,7 @@ class OpenRequest(Struct, eq=False):
     stream: Any = None
     size: int = 0
     held_bytes: int = 0
+    access: Access | None = None
 
 
 class ServerRequest(Struct, eq=False):
@@ -262,6 +265,7 @@ class Exchange(Struct, eq=False):
         handle: Stops the handler.
         task: The task that the request became. The request is answered then; the handler's result is the task's.
         last_peer: The client of the last open request.
+        last_access: What the access token of the last open request allowed.
         session: The session that runs the handler.
         size: The bytes that are charged to that session until the handler has ended; 0 while it is parked.
     """
@@ -283,6 +287,7 @@ class Exchange(Struct, eq=False):
     handle: StartedFunction | None = None
     task: RunningTask | None = None
     last_peer: Peer | None = None
+    last_access: Access | None = None
     session: Session | None = None
     size: int = 0
 
@@ -324,6 +329,7 @@ class Session(Protocol):
     Attributes:
         user: The authenticated user; empty if the transport does not know.
         owner: Whom limits are shared among: the user, or else the address.
+        access: What the access token of the HTTP request allows that is being read; None if there is none.
         log_level: The least severe log entries that the session asks for.
         output: The connection.
         exchanges: The open requests, by id.
@@ -331,6 +337,7 @@ class Session(Protocol):
 
     user: str
     owner: str
+    access: Access | None
     log_level: str | UnsetType
     output: SessionOutput
     exchanges: dict[RequestId, Exchange | OpenRequest]

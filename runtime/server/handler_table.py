@@ -30,7 +30,7 @@ from mcpgen.runtime.server.fast_path import FastPath
 from mcpgen.runtime.server.middleware import around, for_method
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import ModuleType
 
     from mcpgen.runtime.protocol.capabilities import Peer
@@ -94,6 +94,7 @@ class HandlerTable:
         discover_result: Returns the result of `server/discover` in a revision.
         discover_hint: The cache hint of `server/discover`.
         extensions: The extensions of the server.
+        scopes: Returns the scopes that a method needs for a name or URI; None if no function needs any.
     """
 
     def __init__(  # noqa: PLR0913 (the parts that a server is made of)
@@ -142,12 +143,18 @@ class HandlerTable:
         self._signatures: dict[str, bytes] = {}
         self._last_client: tuple[Peer, Mapping[str, object] | None] | None = None
         self._param_headers: dict[str, ParamHeaders] = {}
+        self.scopes: Callable[[str, str], Iterable[str] | None] | None = self._find_scopes()
 
     def refresh(self) -> None:
         """Read the handlers again: something was registered or removed."""
         for each in self._caches:
             each.cache_clear()
         self._param_headers.clear()
+        self.scopes = self._find_scopes()
+
+    def _find_scopes(self) -> Callable[[str, str], Iterable[str] | None] | None:
+        find = getattr(self._handlers, "scopes", None)
+        return find if getattr(self._handlers, "has_scopes", True) else None
 
     def is_handled(self, method: str) -> bool:
         """Return whether handlers get the requests of a *method*, and not the engine."""

@@ -104,7 +104,7 @@ def flush_requests(session: ServerSession, exchange: Exchange) -> None:
     requests = {key: _input_request(each) for key, each in exchange.server_requests.items()}
     result = msgspec.json.encode({"resultType": "input_required", "inputRequests": requests, "requestState": state})
     session.respond(exchange, ResponseBody(engine.handlers.sign(result, request.peer.revision)))
-    exchange.last_peer = request.peer
+    exchange.last_peer, exchange.last_access = request.peer, request.access
     exchange.request = None
     exchange.input_round = parked
     request.session.output.expire_later()

@@ -56,7 +56,9 @@ _SMALL_BYTES: Final = 512
 # takes at least this, and is charged to its stateless request.
 SHARED_PEER_BYTES: Final = 2 * 4096
 
-Kind: TypeAlias = Literal["events", "messages", "open requests", "parked requests", "sessions", "tasks", "uploads"]
+Kind: TypeAlias = Literal[
+    "events", "messages", "open requests", "parked requests", "sessions", "tasks", "tokens", "uploads"
+]
 """What is kept.
 
 * events: of streams that clients can resume.
@@ -66,6 +68,7 @@ Kind: TypeAlias = Literal["events", "messages", "open requests", "parked request
 * parked requests: handlers that wait for a stateless client's retry.
 * sessions: the declared capabilities of the clients, and the URIs of their subscriptions.
 * tasks: their records and results.
+* tokens: verified access tokens, as hashes, and their claims.
 * uploads: bodies that have not arrived completely.
 """
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.capabilities import Peer
     from mcpgen.runtime.protocol.messages import RequestId
     from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter
+    from mcpgen.runtime.server.access import Access
     from mcpgen.runtime.server.engine import Engine
     from mcpgen.runtime.server.exchange import InputRound, ServerRequest, SessionOutput
     from mcpgen.runtime.server.handler_table import HandlerTable
@@ -83,6 +84,8 @@ class ServerSession:
         principal: A label for the client of this connection.
         user: The authenticated user; empty if the transport does not know.
         owner: Whom limits are shared among: the user, or else the address; the same for all where there is one client.
+        access: What the access token of the HTTP request allows that is being read; None if there is none.
+        hides: Whether lists omit what the token of a request does not allow.
         peer: The client of the handshake; None before `initialize`, and where clients are stateless.
         meta: The metadata that a stateless native revision wants in each request of that client.
         declared: The capabilities that were declared to it.
@@ -101,12 +104,14 @@ class ServerSession:
     __slots__ = (
         "_sessions",
         "_subscriptions",
+        "access",
         "declared",
         "engine",
         "entry",
         "exchanges",
         "handlers",
         "held_bytes",
+        "hides",
         "is_closed",
         "is_initialized",
         "kept_bytes",
@@ -132,6 +137,8 @@ class ServerSession:
         self.principal: str = principal
         self.user: str = ""
         self.owner: str = ""
+        self.access: Access | None = None
+        self.hides: bool = False
         self.output: SessionOutput = output
         self.peer: Peer | None = None
         self.meta: Mapping[str, object] | None = None

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 EXAMPLE: Final = re.compile(r"^```python\n(?P<source>.*?)^```$", re.MULTILINE | re.DOTALL)
 ADDRESS: Final = re.compile(r"http://\S+")
-BOUND: Final = re.compile(r"[\w-]+>=[\d.]+(; .*)?")
+BOUND: Final = re.compile(r"[\w-]+(\[\w+\])?>=[\d.]+(; .*)?")
 
 on_both_loops = pytest.mark.parametrize("loop", ["asyncio", "trio"])
 
@@ -78,4 +78,4 @@ def test_every_bound_names_the_oldest_release_and_nothing_else(checkout: Path) -
 
     # `nox -s floors` installs these with "==" in place of ">=", and has to know of a new extra.
     assert [] == [each for each in bounds if not BOUND.fullmatch(each)]
-    assert {"codegen", "http", "redis", "reload", "validate"} == set(extras)
+    assert {"auth", "codegen", "http", "redis", "reload", "validate"} == set(extras)

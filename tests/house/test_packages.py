@@ -39,6 +39,7 @@ DEPENDENCIES = {
         "httptools",
         "httpx",
         "jsonschema_rs",
+        "jwt",
         "msgspec",
         "opentelemetry",  # only in a program that has imported it
         # Only for functions whose types are pydantic models, which their author has imported.
@@ -234,6 +235,12 @@ SHELLS = {
     "http/client/post_requests.py",
     "http/client/response_body.py",
     "http/client/transport.py",
+    "http/server/auth/introspection.py",
+    "http/server/auth/issuer_metadata.py",
+    "http/server/auth/jwt_verification.py",
+    "http/server/auth/key_sets.py",
+    "http/server/auth/token_check.py",
+    "http/server/auth/token_expiry.py",
     "http/server/app_state.py",
     "http/server/cluster/request_relay.py",
     "http/server/cluster/session_copies.py",

@@ -169,7 +169,8 @@ def test_the_wheel_needs_three_packages_and_offers_three_extras(wheel: Path) -> 
     required = [line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
 
     assert ["anyio", "click", "msgspec"] == sorted(line.partition(">")[0] for line in required)
-    assert ["codegen", "http", "redis", "reload", "validate"] == sorted(metadata.get_all("Provides-Extra", []))
+    extras = ["auth", "codegen", "http", "redis", "reload", "validate"]
+    assert extras == sorted(metadata.get_all("Provides-Extra", []))
     assert "MIT" == metadata["License-Expression"]
 
 

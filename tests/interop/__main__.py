@@ -19,6 +19,7 @@ from tests.interop.http_runs import Web
 from tests.interop.packages.runs import failures as package_failures
 from tests.interop.packages.runs import packages
 from tests.interop.peer_packages import OLDEST_NODE, Peer, Server, install, install_server, over, peers, servers
+from tests.interop.protected.runs import failures as login_failures
 from tests.interop.relay import Relay
 from tests.interop.server_expectations import spoken
 from tests.interop.sloppy.readings import faults, stored
@@ -77,6 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 wrong += package_failures(each for each in packages() if each.always)
             with timed("tasks"):
                 wrong += task_failures(lambda peer, transport: transport in peer.always)
+            with timed("logins"):
+                wrong += login_failures()
             wrong += faults(stored())  # what `nox -s sloppy` has read
             PAGE.write_text(page.text(clients, others, results, found), encoding="utf-8", newline="\n")
     verdicts = [verdict.outcome for each in results.values() for verdict in each.values()]

@@ -23,9 +23,6 @@ PAGE: Final = Path(__file__).parents[2] / "docs" / "rules.md"
 _ROOT: Final = "docs/specification"
 _TASKS: Final = "specification/draft"
 
-# The rules of these pages are not in the ledger.
-_WITHOUT_RULES: Final = "authorization"
-
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Do what the command says."""
@@ -65,7 +62,7 @@ def _show(repository: Path, revision: str) -> None:
 
 def _sentences(repository: Path, revision: str, commit: str) -> dict[str, Sentence]:
     texts = pages(repository, f"{_ROOT}/{revision}", commit=commit)
-    return sentences({name: text for name, text in texts.items() if _WITHOUT_RULES not in name})
+    return sentences(texts)
 
 
 def _compare(repository: Path, revisions: Sequence[str], commit: str) -> None:

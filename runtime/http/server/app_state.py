@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import secrets
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import anyio
+from msgspec import UNSET
 
 from mcpgen.runtime.http.server.event_store import MemoryEventStore
 from mcpgen.runtime.http.server.handler_host import HandlerHost
@@ -21,12 +22,17 @@ from mcpgen.runtime.server.quota import Quota
 from mcpgen.runtime.transports.spawner import is_asyncio
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+
+    from msgspec import UnsetType
 
     from mcpgen.runtime.http.server.client_address import Client
     from mcpgen.runtime.http.server.event_store import EventStore
+    from mcpgen.runtime.http.server.responses import Send
     from mcpgen.runtime.http.server.shared_state import SharedState
     from mcpgen.runtime.limits import HttpLimits
+    from mcpgen.runtime.protocol.messages import RequestId
+    from mcpgen.runtime.server.access import Access
     from mcpgen.runtime.server.connection import Connection
     from mcpgen.runtime.server.engine import Engine
     from mcpgen.runtime.transports.spawner import Spawner
@@ -39,6 +45,22 @@ _HEADER_BYTES: Final = 100
 _USUAL_HEADERS_BYTES: Final = 4096
 
 _SHUTTING_DOWN: Final = "the server is shutting down"
+
+
+class ScopeCheck(Protocol):
+    """What refuses requests whose access token lacks a scope: `auth.token_check.TokenCheck`."""
+
+    async def refuse_scopes(
+        self,
+        send: Send,
+        access: Access,
+        scopes: Iterable[str],
+        *,
+        request_id: RequestId | UnsetType = UNSET,
+        is_sse: bool = False,
+    ) -> bool:
+        """Refuse a request that needs *scopes*, and return True, if *access* lacks one of them."""
+        ...
 
 
 class AppState:
@@ -57,6 +79,7 @@ class AppState:
         unread: Counts what was written for clients that have not read it.
         rates: Limits the calls of each client; None if nothing does.
         small_bytes: No part of a message of this size is too large.
+        tokens: Checks the access tokens of requests; None if the server takes none.
         is_shutting_down: Whether new requests are refused.
         cluster: What is shared with other workers of the server; None if there are none.
     """
@@ -71,6 +94,7 @@ class AppState:
         self.connections: dict[Connection, None] = {}
         self.open_responses: dict[ResponseBuffer, None] = {}
         self.is_shutting_down: bool = False
+        self.tokens: ScopeCheck | None = None
         self.unread: Quota = Quota(limits.max_open, limits.max_unread_bytes)
         rate_limit = limits.rate_limit
         self.rates: RateLimiter | None = None if rate_limit is None else RateLimiter(rate_limit, clock)

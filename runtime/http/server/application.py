@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import logging
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Final
 
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.media_types import EVENT_STREAM, JSON, accepts, is_json
 from mcpgen.runtime.http.server import cors, responses, session_endpoint
 from mcpgen.runtime.http.server.app_state import AppState
+from mcpgen.runtime.http.server.application_options import check_options, check_paths
 from mcpgen.runtime.http.server.client_address import Client, ClientAddresses
 from mcpgen.runtime.http.server.legacy_sse import LegacySse
 from mcpgen.runtime.http.server.origin_check import OriginCheck
@@ -24,39 +25,25 @@ from mcpgen.runtime.limits import HttpLimits
 from mcpgen.runtime.protocol.headers import headers_by_name
 from mcpgen.runtime.server.cluster.cluster import ClusterUnavailable
 from mcpgen.runtime.server.fair_turns import FairTurns
-from mcpgen.runtime.server.functions.invocation import is_async
 from mcpgen.runtime.server.functions.worker_threads import CALLER, Caller
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 
+    from mcpgen.runtime.http.server.auth.protection import Protect
+    from mcpgen.runtime.http.server.auth.resource_metadata import ResourceMetadata
+    from mcpgen.runtime.http.server.auth.token_check import TokenCheck
     from mcpgen.runtime.http.server.event_store import EventStore
     from mcpgen.runtime.http.server.responses import Receive, Scope, Send
     from mcpgen.runtime.server.cluster.cluster import Cluster
     from mcpgen.runtime.server.engine import Engine
 
-__all__ = ["Application", "Options"]
+__all__ = ["Application"]
 
 _LOG = logging.getLogger("mcpgen.http")
 
 # The one revision with the transport HTTP+SSE.
 _LEGACY_SSE_REVISION: Final = "2024-11-05"
-
-
-class Options(TypedDict, total=False):
-    """The options of `Server.asgi`; `Application` describes them."""
-
-    path: str
-    sse_path: str
-    message_path: str
-    allowed_origins: Sequence[str] | None
-    allowed_hosts: Sequence[str] | None
-    bound_to: str | None
-    events: EventStore | None
-    limits: HttpLimits | None
-    user: Callable[[Scope], str] | None
-    trusted_proxies: Sequence[str] | None
-    cluster: Cluster | None
 
 
 class Application:
@@ -81,6 +68,7 @@ class Application:
             is believed. Clients share the limits by user, or else by address.
         cluster: What this process shares with the other workers of the server, such as ``Redis("redis://…")``; by
             default nothing, since there is one worker.
+        auth: Demands access tokens of all requests; their issuer, client and subject are the user. Excludes `user`.
 
     Attributes:
         limits: The limits of this application.
@@ -104,25 +92,27 @@ class Application:
         user: Callable[[Scope], str] | None = None,
         trusted_proxies: Sequence[str] | None = None,
         cluster: Cluster | None = None,
+        auth: Protect | None = None,
     ) -> None:
         self._path, self._sse_path, self._message_path = path, sse_path, message_path
-        _check_paths(path=path, sse_path=sse_path, message_path=message_path)
+        check_paths(path=path, sse_path=sse_path, message_path=message_path)
         self._origin_check = OriginCheck(
             allowed_origins=allowed_origins, allowed_hosts=allowed_hosts, bound_to=bound_to
         )
-        _check(limits, user, events)
-        if cluster is not None and not hasattr(cluster, "listen"):
-            raise UsageError(f'`cluster` must be a cluster, such as Redis("redis://127.0.0.1:6379"), not {cluster!r}')
+        check_options(limits, user, events, auth, cluster)
         self._engine = engine
         self.limits: HttpLimits = HttpLimits() if limits is None else limits
         self._events = events
         self._cluster = cluster
         self._user = user
+        self._auth = auth
         self._addresses = ClientAddresses(trusted_proxies)
         ledger = engine.ledger
         ledger.add_store("messages", lambda: self._state.unread.kept_bytes)
         ledger.add_store("events", lambda: getattr(self._state.store, "held_bytes", 0))
         self._start()
+        if auth is not None:
+            ledger.add_store("tokens", lambda: 0 if self._tokens is None else self._tokens.kept_bytes)
 
     @property
     def kept_bytes(self) -> dict[str, int]:
@@ -136,12 +126,32 @@ class Application:
         self._state = AppState(self._engine, self.limits, self._events)
         self._uploads = Uploads(self._state.open_quota, self._engine.ledger.account("uploads"), self._engine.turns)
         self._legacy_sse = LegacySse(self._state, self._message_path)
+        self._tokens = None if self._auth is None else self._token_check(self._auth)
         if self._cluster is not None:
             # One process without a cluster does not import this.
             from mcpgen.runtime.http.server.cluster.http_cluster import HttpCluster  # noqa: PLC0415
 
             shared = self._state.cluster = HttpCluster(self._state, self._cluster)
             shared.serve_messages_with(self._legacy_sse)
+
+    def _token_check(self, auth: Protect) -> TokenCheck:
+        from mcpgen.runtime.http.server.auth.token_check import TokenCheck  # noqa: PLC0415 (most servers take no tokens)
+
+        check = self._state.tokens = TokenCheck(auth, self._path, self._sse_path)
+        return check
+
+    @property
+    def metadata(self) -> ResourceMetadata:
+        """The protected-resource metadata as an ASGI application, for the framework that mounts this one.
+
+        Clients look for it at ``/.well-known/oauth-protected-resource`` of the host, so mount it there.
+
+        Raises:
+            UsageError: The application has no `auth`.
+        """
+        if self._tokens is None:
+            raise UsageError("the application has no metadata; pass `auth=Protect(…)` to asgi()")
+        return self._tokens.metadata
 
     def _restart(self) -> None:
         self._state.disconnect_all()
@@ -215,8 +225,7 @@ class Application:
             path = path[len(root) :]
         handle = self._route(path)
         if handle is None:
-            reason = f"nothing is served at this path; the endpoint is {root}{self._path}"
-            await responses.send_error(send, 404, reason)
+            await self._serve_metadata(scope, headers, path, send)
             return
         refusal = self._origin_check.refusal(headers)
         if refusal is not None:
@@ -228,8 +237,9 @@ class Application:
             if cors.is_preflight(scope["method"], headers):
                 await responses.send_empty(send, 204, cors.preflight_headers(headers))
                 return
-        user = "" if self._user is None else self._user(scope)
-        client = self._addresses.client(scope, headers, user)
+        client = await self._client(scope, headers, send, is_sse=handle != self._serve_endpoint)
+        if client is None:
+            return
         CALLER.set(Caller(client.owner, self._engine.turns))
         try:
             await handle(scope, headers, client, receive, send)
@@ -237,6 +247,30 @@ class Application:
             _LOG.debug("%s", error)
             reason = "the workers of this server cannot reach each other now; try again"
             await responses.send_error(send, 503, reason, headers=(responses.RETRY_AFTER,))
+
+    async def _serve_metadata(self, scope: Scope, headers: Mapping[str, str], path: str, send: Send) -> None:
+        """Serve the public metadata about access tokens; refuse other paths."""
+        document = None if self._tokens is None else self._tokens.metadata.document(path)
+        if self._tokens is None or document is None:
+            reason = f"nothing is served at this path; the endpoint is {scope.get('root_path', '')}{self._path}"
+            await responses.send_error(send, 404, reason)
+            return
+        # It is for pages of any origin, but its Host is checked.
+        refusal = self._origin_check.refusal({name: headers[name] for name in headers if name != "origin"})
+        if refusal is not None:
+            await responses.send_error(send, 403, refusal)
+            return
+        await self._tokens.metadata.serve(scope, document, send)
+
+    async def _client(self, scope: Scope, headers: Mapping[str, str], send: Send, *, is_sse: bool) -> Client | None:
+        """Return who sends a request; refuse the request and return None if its token does not allow it."""
+        tokens = self._tokens
+        if tokens is None:
+            return self._addresses.client(scope, headers, "" if self._user is None else self._user(scope))
+        found = tokens.known_client(headers) or await tokens.client(headers, send, is_sse=is_sse)
+        if found is None or found.access is None or scope["method"] == "POST":
+            return found  # what a POST needs is in its body
+        return None if await tokens.refuse_scopes(send, found.access, (), is_sse=is_sse) else found
 
     def _route(self, path: str) -> Callable[..., Awaitable[None]] | None:
         if path == self._path or _is_same(path, self._path):
@@ -328,28 +362,3 @@ def _is_same(path: str, served: str) -> bool:
 
 async def _refuse_method(send: Send, reason: str, allowed: str) -> None:
     await responses.send_error(send, 405, reason, headers=((b"allow", allowed.encode()),))
-
-
-def _check(limits: object, user: object, events: object) -> None:
-    """Check arguments whose faults would otherwise show with the first request.
-
-    Raises:
-        UsageError: One is of the wrong kind.
-    """
-    if limits is not None and not isinstance(limits, HttpLimits):
-        raise UsageError(
-            f"`limits` must be an HttpLimits, such as HttpLimits(max_sessions=100), not {type(limits).__name__}"
-        )
-    if user is not None and (not callable(user) or is_async(user)):
-        raise UsageError(f"`user` must be a plain function that takes the scope and returns a str, not {user!r}")
-    if events is not None and not hasattr(events, "append"):
-        raise UsageError(f"`events` must be an event store, such as MemoryEventStore(), not {events!r}")
-
-
-def _check_paths(**paths: str) -> None:
-    for name, path in paths.items():
-        if not path.startswith("/") or "?" in path or "#" in path:
-            raise UsageError(f"`{name}` is {path!r}; it must begin with / and contain neither ? nor #")
-    if len(set(paths.values())) < len(paths):
-        names = ", ".join(f"`{each}`" for each in paths)
-        raise UsageError(f"{names} must be different paths, but they are {', '.join(paths.values())}")

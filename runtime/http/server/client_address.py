@@ -23,6 +23,8 @@ from mcpgen.runtime.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 
+    from mcpgen.runtime.server.access import Access
+
 __all__ = ["Client", "ClientAddresses"]
 
 # The longest text of an address: IPv6 with an embedded IPv4, a zone, brackets and a port.
@@ -47,11 +49,15 @@ class Client(NamedTuple):
         user: The user; empty if unknown.
         owner: What the request counts for in limits: the user, or else the address.
         is_known: Whether the owner is certainly one client, and not all clients of a proxy.
+        access: What its access token allows; None if the server takes no tokens.
+        hides: Whether lists omit what the token does not allow.
     """
 
     user: str
     owner: str
     is_known: bool
+    access: Access | None = None
+    hides: bool = False
 
 
 class ClientAddresses:

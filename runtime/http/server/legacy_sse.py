@@ -16,6 +16,8 @@ from urllib.parse import parse_qs, quote
 from msgspec import UNSET
 
 from mcpgen.runtime.http.server import responses
+from mcpgen.runtime.http.server.auth.required_scopes import refuse_scopes
+from mcpgen.runtime.http.server.auth.token_expiry import ending_with_token
 from mcpgen.runtime.http.server.open_requests import CountedConnection, request_count
 from mcpgen.runtime.http.server.rate_limit import rate_limit_error
 from mcpgen.runtime.http.server.session_table import random_id
@@ -81,7 +83,8 @@ class LegacySse:
         state.connections[connection] = None
         state.add_response(response)
         try:
-            await responses.send_events_until_disconnect(response, receive, send, state.limits, spawner)
+            with ending_with_token(client.access, spawner, response.end):
+                await responses.send_events_until_disconnect(response, receive, send, state.limits, spawner)
         finally:
             del self._sessions[session_id], state.connections[connection]
             state.remove_response(response)
@@ -108,6 +111,8 @@ class LegacySse:
             # Some answers are written even when the buffer is full; only this keeps a client from requesting more.
             await responses.send_error(send, 503, "the stream holds too many unread bytes (max_buffered_bytes)")
             return
+        if await refuse_scopes(self._state, client, send, message, is_sse=True):
+            return
         rates = self._state.rates
         if rates is not None and (seconds := rates.wait_seconds(message, client, connection.bucket)):
             connection.session.output.respond(_refusal(message, rate_limit_error(seconds)), None)
@@ -118,7 +123,7 @@ class LegacySse:
             await responses.send_error(send, 503, self._state.refusal, headers=(responses.RETRY_AFTER,))
             return
         ticket.on_give_way = partial(connection.refuse, ticket)
-        connection.ticket = ticket
+        connection.ticket, connection.session.access = ticket, client.access
         try:
             take(connection.session, message)
         finally:

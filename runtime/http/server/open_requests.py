@@ -117,6 +117,7 @@ class CountedConnection(Connection):
     def __init__(self, engine: Engine, writer: MessageWriter, spawner: Spawner, quota: Quota, client: Client) -> None:
         super().__init__(engine, writer, spawner)
         self.session.user, self.session.owner = client.user, client.owner
+        self.session.access, self.session.hides = client.access, client.hides
         self.client: Client = client
         self.bucket: Bucket = Bucket()
         self.ticket: Ticket | None = None

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET, UnsetType
 
 from mcpgen.runtime.http.server import responses, session_request
+from mcpgen.runtime.http.server.auth.required_scopes import refuse_scopes
+from mcpgen.runtime.http.server.auth.token_expiry import ending_with_token
 from mcpgen.runtime.http.server.direct_calls import CALL, finish_call, start_session_call, start_stateless_call
 from mcpgen.runtime.http.server.http_request import HttpRequest
 from mcpgen.runtime.http.server.open_requests import OPEN_REQUEST_BYTES
@@ -73,6 +75,9 @@ class PostRequest(HttpRequest, eq=False):
             if state.cluster is not None and await self._is_relayed(state.cluster, meta, is_stateless):
                 return
             session = None if is_stateless else session_request.find_session(self)
+            may_need_scopes = state.tokens is not None or state.engine.handlers.scopes is not None
+            if may_need_scopes and await refuse_scopes(state, self.client, self.send, message, meta):
+                return
             rates, own = state.rates, None if session is None else session.bucket
             if rates is not None and (seconds := rates.wait_seconds(message, self.client, own)):
                 await self.refuse_rate(message, seconds)
@@ -195,7 +200,10 @@ class PostRequest(HttpRequest, eq=False):
                 take(connection.session, request)
                 if connection.session.subscriptions.streams:
                     state.engine.add(connection)
-                await send_all()
+                    with ending_with_token(self.client.access, spawner, connection.end_of_input):
+                        await send_all()
+                else:
+                    await send_all()
             else:
                 exchange = _exchange(connection, request, meta, call)
                 await finish_call(state, connection, exchange, call, send_all=send_all, sent=connection.close)
@@ -224,5 +232,7 @@ class PostRequest(HttpRequest, eq=False):
 
 
 def _exchange(connection: Connection, request: Request, meta: RequestMeta, call: DirectCall) -> Exchange:
-    open_request = OpenRequest(connection.session, request.id, call.peer, meta.progress_token, meta.log_level)
+    session = connection.session
+    token, level = meta.progress_token, meta.log_level
+    open_request = OpenRequest(session, request.id, call.peer, token, level, access=session.access)
     return Exchange(open_request, call.as_handler(), call.params, request.params)

@@ -8,9 +8,11 @@ Spec:
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from mcpgen.runtime.http.server import responses
+from mcpgen.runtime.http.server.auth.token_expiry import ending_with_token
 from mcpgen.runtime.http.server.event_store import parse_event_id
 from mcpgen.runtime.protocol import headers as http
 
@@ -63,7 +65,9 @@ async def get(  # noqa: PLR0913, PLR0917 (of `PostRequest`)
             reason = "the stream cannot be resumed: its Last-Event-ID is unknown, or later events are no longer stored"
             await responses.send_error(send, 400, reason)
             return
-        await responses.send_events_until_disconnect(response, receive, send, state.limits, await state.open())
+        spawner = await state.open()
+        with ending_with_token(client.access, spawner, partial(session.detach, response)):
+            await responses.send_events_until_disconnect(response, receive, send, state.limits, spawner)
     finally:
         session.detach(response)
         state.remove_response(response)

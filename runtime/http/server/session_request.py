@@ -101,6 +101,7 @@ async def _start_session(post: HttpRequest, request: Request) -> None:
 
 
 async def _serve_in_session(post: HttpRequest, session: HttpSession, message: Message | Batch | Malformed) -> None:
+    session.session.access = post.client.access  # each request has a token of its own
     revision = session.session.revision
     if isinstance(message, Notification | Response | ErrorResponse):
         take(session.session, message)

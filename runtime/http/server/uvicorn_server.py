@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from typing import Self, Unpack
 
-    from mcpgen.runtime.http.server.application import Application, Options
+    from mcpgen.runtime.http.server.application import Application
+    from mcpgen.runtime.http.server.application_options import Options
 
 __all__ = ["bind", "free_address", "serve_http", "serve_http_async", "split_address"]
 
@@ -181,7 +182,7 @@ class _Listener:
             self._stack = self._stack.pop_all()
         shown = f"[{host}]" if ":" in host else host
         line = f"mcpgen: serving {server.name} at http://{shown}:{port}{options.get('path', '/mcp')}"
-        if options.get("user") is None and not all(map(_is_loopback, self._sockets)):
+        if options.get("user") is None and options.get("auth") is None and not all(map(_is_loopback, self._sockets)):
             line += f"\n{_OPEN_TO_ALL}"
         outer = self._app if wrap is None else wrap(self._app)
         self._uvicorn = _UvicornServer(_config(outer, self._app.limits.write_seconds), self._app, line)

@@ -10,6 +10,7 @@ from msgspec import UNSET
 
 from mcpgen.runtime.errors import RequestError, quoted
 from mcpgen.runtime.protocol.newest import ErrorCode, ServerHandlers, models
+from mcpgen.runtime.server.access import NO_SCOPES
 from mcpgen.runtime.server.functions.function_registry import PROMPT, FunctionRegistry
 from mcpgen.runtime.server.functions.pagination import PAGE_SIZE
 from mcpgen.runtime.server.functions.registrations import Registrations
@@ -17,7 +18,7 @@ from mcpgen.runtime.server.functions.resources import ResourceFunction, Resource
 from mcpgen.runtime.server.functions.tools import BEFORE_TASKS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from mcpgen.runtime.server.cache_hints import CacheableMethod
     from mcpgen.runtime.server.functions.prompts import Prompt
@@ -80,6 +81,35 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
         tool = self._registry.tools.entries.get(name)
         return None if tool is None else tool.definition.input_schema
 
+    @property
+    def has_scopes(self) -> bool:
+        """Whether a function needs scopes."""
+        return self._registry.has_scopes
+
+    def scopes(self, method: str, name: str) -> frozenset[str]:
+        """Return the scopes that a request needs: of the tool, prompt or template *name*, or the resource at a URI."""
+        registry = self._registry
+        match method:
+            case "tools/call":
+                return registry.tools.scopes(name)
+            case "prompts/get":
+                return registry.prompts.scopes(name)
+            case "completion/complete":
+                return registry.prompts.scopes(name) | registry.templates.scopes(name)
+            case "resources/read" | "resources/subscribe" | "subscriptions/listen":
+                return self._scopes_at(name)
+            case _:
+                return NO_SCOPES
+
+    def _scopes_at(self, uri: str) -> frozenset[str]:
+        if uri in self._registry.resources.entries:
+            return self._registry.resources.scopes(uri)
+        if len(uri) <= self._registry.max_uri_chars:
+            for key, each in self._registry.templates.entries.items():
+                if each.arguments(uri) is not None:
+                    return self._registry.templates.scopes(key)
+        return NO_SCOPES
+
     def may_replay(self, _method: str, params: object) -> bool:
         """Whether the function that a request is for was registered with ``replay=True``."""
         found: Tool | Prompt | ResourceFunction | None = None
@@ -95,18 +125,20 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
                 pass
         return found is not None and found.replay
 
-    def _hint(self, method: CacheableMethod) -> dict[str, Any]:
+    def _hint(self, method: CacheableMethod, context: BaseContext) -> dict[str, Any]:
         """Return the fields of a result that say how long it may be cached; without a hint, their defaults hold."""
         hint = self._registry.cache_hints.get(method)
-        return {} if hint is None else hint.fields
+        if hint is None:
+            return {}
+        return (hint if _grants(context) is None else hint.for_one_user()).fields
 
     async def list_tools(
         self, params: models.PaginatedRequestParams, context: BaseContext, /
     ) -> models.ListToolsResult:
         """List the tools, without those that run as tasks only if the client's revision has no tasks."""
-        shown, following = self._registry.tools.page(params.cursor)
+        shown, following = self._registry.tools.page(params.cursor, _grants(context))
         definitions = [each.definition for each in shown if not _is_hidden(each, context)]
-        return models.ListToolsResult(tools=definitions, next_cursor=following, **self._hint("tools/list"))
+        return models.ListToolsResult(tools=definitions, next_cursor=following, **self._hint("tools/list", context))
 
     async def call_tool(
         self, params: models.CallToolRequestParams, context: BaseContext, /
@@ -117,28 +149,31 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
             RequestError: There is no such tool. Spec: 2026-07-28, server/tools#error-handling.
         """
         tool = self._registry.tools.entries.get(params.name)
+        self._check_scopes("tools/call", params.name, context)
         if tool is None or _is_hidden(tool, context):
             known = [name for name, each in self._registry.tools.entries.items() if not _is_hidden(each, context)]
             raise _unknown("tool", params.name, known)
         return await tool.call(params.arguments, context)
 
     async def list_resources(
-        self, params: models.PaginatedRequestParams, _context: BaseContext, /
+        self, params: models.PaginatedRequestParams, context: BaseContext, /
     ) -> models.ListResourcesResult:
         """List the resources at fixed URIs."""
-        shown, following = self._registry.resources.page(params.cursor)
+        shown, following = self._registry.resources.page(params.cursor, _grants(context))
         return models.ListResourcesResult(
-            resources=[each.definition for each in shown], next_cursor=following, **self._hint("resources/list")
+            resources=[each.definition for each in shown],
+            next_cursor=following,
+            **self._hint("resources/list", context),
         )
 
     async def list_resource_templates(
-        self, params: models.PaginatedRequestParams, _context: BaseContext, /
+        self, params: models.PaginatedRequestParams, context: BaseContext, /
     ) -> models.ListResourceTemplatesResult:
         """List the resource templates."""
-        shown, following = self._registry.templates.page(params.cursor)
+        shown, following = self._registry.templates.page(params.cursor, _grants(context))
         definitions = [each.definition for each in shown]
         return models.ListResourceTemplatesResult(
-            resource_templates=definitions, next_cursor=following, **self._hint("resources/templates/list")
+            resource_templates=definitions, next_cursor=following, **self._hint("resources/templates/list", context)
         )
 
     async def read_resource(
@@ -149,6 +184,7 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
         Raises:
             RequestError: There is none, or the URI is too long for a template.
         """
+        self._check_scopes("resources/read", params.uri, context)
         found = self._reader(params.uri)
         if found is None:
             limit = self._registry.max_uri_chars
@@ -159,6 +195,17 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
             raise ResourceNotFound(quoted(params.uri))
         reader, arguments = found
         return await reader.read(params.uri, arguments, context, self._registry.cache_hints.get("resources/read"))
+
+    def _check_scopes(self, method: str, name: str, context: BaseContext) -> None:
+        """Check the scopes of a request again: HTTP has read its name, before its params were decoded.
+
+        Raises:
+            RequestError: Its token lacks one of them.
+        """
+        if not self._registry.has_scopes or (access := context.access) is None:
+            return
+        if access.missing(self.scopes(method, name)):
+            raise RequestError(ErrorCode.INVALID_REQUEST, "the access token lacks a scope that the request needs")
 
     def _reader(self, uri: str) -> tuple[ResourceFunction, dict[str, Any]] | None:
         """Return the function that reads *uri*, and its arguments; None if there is none."""
@@ -173,12 +220,12 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
         return None
 
     async def list_prompts(
-        self, params: models.PaginatedRequestParams, _context: BaseContext, /
+        self, params: models.PaginatedRequestParams, context: BaseContext, /
     ) -> models.ListPromptsResult:
         """List the prompts."""
-        shown, following = self._registry.prompts.page(params.cursor)
+        shown, following = self._registry.prompts.page(params.cursor, _grants(context))
         return models.ListPromptsResult(
-            prompts=[each.definition for each in shown], next_cursor=following, **self._hint("prompts/list")
+            prompts=[each.definition for each in shown], next_cursor=following, **self._hint("prompts/list", context)
         )
 
     async def get_prompt(
@@ -191,6 +238,7 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
                 server/prompts#error-handling.
         """
         prompt = self._registry.prompts.entries.get(params.name)
+        self._check_scopes("prompts/get", params.name, context)
         if prompt is None:
             raise _unknown("prompt", params.name, self._registry.prompts.entries)
         return await prompt.get(params.arguments, context)
@@ -204,6 +252,7 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
         """
         reference, argument = params.ref, params.argument.name
         key = reference.name if isinstance(reference, models.PromptReference) else reference.uri
+        self._check_scopes("completion/complete", key, context)
         shown = self._registry.prompts.entries if reference.type == PROMPT else self._registry.templates.entries
         known = self._registry.arguments_of(reference.type, key) if key in shown else None
         if known is None:
@@ -213,6 +262,14 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
         if argument not in known:
             raise RequestError(ErrorCode.INVALID_PARAMS, f"Unknown argument: {quoted(argument)}")
         return models.CompleteResult(completion=models.CompleteResultCompletion(values=[], total=0, has_more=False))
+
+
+def _grants(context: BaseContext) -> Callable[[frozenset[str]], bool] | None:
+    """Return which scopes the client of a list has; None if it may see entries for which it lacks a scope."""
+    access = context.access
+    if access is None or not context._hides:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # no business of users
+        return None
+    return access.scopes.issuperset
 
 
 def _is_hidden(tool: Tool, context: BaseContext) -> bool:

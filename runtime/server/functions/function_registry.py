@@ -58,6 +58,7 @@ class FunctionRegistry:
         visibility: Which of these are shown.
         threads: Where plain functions run.
         injector: Calls them with their dependencies.
+        has_scopes: Whether a function needs scopes.
         cache_hints: The hints of the lists, and of resources that have none of their own, by method.
         on_change: Called after each change, with the notifications that clients get for it.
     """
@@ -92,6 +93,7 @@ class FunctionRegistry:
         self.had_completions: bool = False
         self.cache_hints: CacheHints = {}
         self.on_change: Callable[[tuple[str, ...]], object] = _ignore
+        self.has_scopes: bool = False
         self._page_size = page_size
         self._is_strict = is_strict
         self._applied_rules = self.visibility.rules
@@ -164,6 +166,7 @@ class FunctionRegistry:
             for each in self.lists.values():
                 each.refresh()
         self._applied_rules = self.visibility.rules
+        self.has_scopes = any(each.has_scopes for each in self.lists.values())
         shown = self.prompts.entries.keys() | self.templates.entries.keys()
         if self.completions and (self._base is None or any(reference in shown for _, reference, _ in self.completions)):
             self.had_completions = True

@@ -16,6 +16,7 @@ from msgspec import UNSET, UnsetType
 
 from mcpgen.runtime.errors import RequestError, UsageError
 from mcpgen.runtime.protocol.newest import ErrorCode
+from mcpgen.runtime.server.access import NO_SCOPES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,11 +32,12 @@ MAX_CURSOR_CHARS = 64
 
 
 class Registered(NamedTuple, Generic[T]):
-    """An entry, its number, and the tags that it was registered with."""
+    """An entry, its number, the tags that it was registered with, and the scopes that it needs."""
 
     number: int
     entry: T
     tags: frozenset[str]
+    scopes: frozenset[str] = NO_SCOPES
 
 
 class PaginatedList(Generic[T]):
@@ -79,12 +81,22 @@ class PaginatedList(Generic[T]):
         found = self.registered.get(key)
         return None if found is None else found.entry
 
-    def add(self, key: str, entry: T, tags: frozenset[str] = frozenset()) -> None:
+    def scopes(self, key: str) -> frozenset[str]:
+        """Return the scopes that the entry with *key* needs; none if there is no such entry."""
+        found = self.registered.get(key)
+        return NO_SCOPES if found is None else found.scopes
+
+    @property
+    def has_scopes(self) -> bool:
+        """Whether an entry needs scopes."""
+        return any(each.scopes for each in self.registered.values())
+
+    def add(self, key: str, entry: T, tags: frozenset[str] = frozenset(), scopes: frozenset[str] = NO_SCOPES) -> None:
         """Append an entry under a key that is not in use."""
         self._issued += 1
         self.had_any = True
         shows_all = self._shown is self.registered  # then both stay one dict
-        self.registered = {**self.registered, key: Registered(self._issued, entry, tags)}
+        self.registered = {**self.registered, key: Registered(self._issued, entry, tags, scopes)}
         if self._shows(key, tags):
             self._shown = self.registered if shows_all else {**self._shown, key: self.registered[key]}
             self.entries = {**self.entries, key: entry}
@@ -120,8 +132,12 @@ class PaginatedList(Generic[T]):
             self.entries = {key: each.entry for key, each in shown.items()}
         self._shown = self.registered if len(shown) == len(self.registered) else shown
 
-    def page(self, cursor: str | UnsetType) -> tuple[list[T], str | UnsetType]:
+    def page(
+        self, cursor: str | UnsetType, grants: Callable[[frozenset[str]], bool] | None = None
+    ) -> tuple[list[T], str | UnsetType]:
         """Return the page at *cursor*, and the cursor of the next page; UNSET if there is none.
+
+        *grants* returns whether the client may see an entry that needs scopes; without it, the client may see all.
 
         An empty cursor is none of ours. Some clients send it for the first page, and all other SDKs take it, so it is
         refused only if the server is strict.
@@ -134,7 +150,8 @@ class PaginatedList(Generic[T]):
         if cursor is not UNSET and (cursor or self._is_strict):
             start = bisect_right(shown, self._number(cursor), key=attrgetter("number"))
         end = start + self._page_size
-        entries = [each.entry for each in shown[start:end]]
+        granted = [each for each in shown[start:end] if grants is None or not each.scopes or grants(each.scopes)]
+        entries = [each.entry for each in granted]
         return entries, self._cursor(shown[end - 1].number) if end < len(shown) else UNSET
 
     def _cursor(self, number: int) -> str:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.server.access import SCOPE
 from mcpgen.runtime.server.functions.completions import Completion
 from mcpgen.runtime.server.functions.prompts import Prompt
 from mcpgen.runtime.server.functions.resources import ResourceFunction
 from mcpgen.runtime.server.functions.tools import Tool
+from mcpgen.runtime.server.functions.visibility import check_names
 
-__all__ = ["check_definition", "check_unused"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["check_definition", "check_scopes", "check_unused"]
+
+# A server SHOULD NOT ask for it (2026-07-28, basic/authorization, "Refresh Tokens").
+_OFFLINE: Final = "offline_access"
 
 Registered: TypeAlias = Tool | Prompt | Completion | ResourceFunction
 
@@ -43,3 +51,21 @@ def check_unused(kind: str, key: str, added: Registered, existing: Registered | 
         raise UsageError(
             f"the {kind} {key!r} of {added.label} is registered already, by {existing.label}; rename one of them"
         )
+
+
+def check_scopes(scopes: Iterable[str], argument: str = "scopes") -> frozenset[str]:
+    """Return scopes that were given as *argument*.
+
+    Raises:
+        UsageError: They are not a collection of scopes.
+    """
+    found = check_names(argument, scopes)
+    for each in found:
+        if not SCOPE.fullmatch(each):
+            raise UsageError(
+                f"`{argument}` has {each!r}, which is not a scope; use visible ASCII without spaces, quotes and "
+                "backslashes"
+            )
+        if each == _OFFLINE:
+            raise UsageError(f"`{argument}` has {_OFFLINE}, which only clients ask for; remove it")
+    return found

@@ -12,7 +12,7 @@ from mcpgen.runtime.server.functions.completions import make_completion
 from mcpgen.runtime.server.functions.function_registry import PROMPT, TEMPLATE, FunctionRegistry
 from mcpgen.runtime.server.functions.pagination import PAGE_SIZE
 from mcpgen.runtime.server.functions.prompts import make_prompt
-from mcpgen.runtime.server.functions.registration_checks import check_definition, check_unused
+from mcpgen.runtime.server.functions.registration_checks import check_definition, check_scopes, check_unused
 from mcpgen.runtime.server.functions.resources import FixedResource, make_resource
 from mcpgen.runtime.server.functions.schemas import UnknownKeys, check_unknown_keys
 from mcpgen.runtime.server.functions.tools import TaskMode, make_tool
@@ -81,6 +81,7 @@ class Registrations(VisibleFunctions):
         icons: Sequence[models.Icon] | None = None,
         meta: dict[str, object] | None = None,
         tags: Iterable[str] = (),
+        scopes: Iterable[str] = (),
         replay: bool = False,
         task: TaskMode = False,
         structured: bool | None = None,
@@ -99,6 +100,7 @@ class Registrations(VisibleFunctions):
         icons: Sequence[models.Icon] | None = None,
         meta: dict[str, object] | None = None,
         tags: Iterable[str] = (),
+        scopes: Iterable[str] = (),
         replay: bool = False,
         task: TaskMode = False,
         structured: bool | None = None,
@@ -116,6 +118,8 @@ class Registrations(VisibleFunctions):
             icons: Icons for display.
             meta: The ``_meta`` of its definition.
             tags: Names of groups that it belongs to, for `enable`, `disable` and `only`. Clients do not see them.
+            scopes: The scopes that an access token needs to use it, besides those of `Protect`. Without
+                ``asgi(auth=…)``, it cannot be used over HTTP. Over standard input, scopes are not checked.
             replay: Whether it may run again from its start when a client retries with answers to its requests, and the
                 process that ran it is gone; also when another process takes over its task.
             task: Whether it runs as a task, whose result the client fetches later: ``True`` for clients that can take
@@ -154,7 +158,7 @@ class Registrations(VisibleFunctions):
                 check_definition(tool.definition, tool.label)
                 existing = self._registry.tools.get(tool.definition.name)
                 check_unused("tool", tool.definition.name, tool, existing)
-                self._registry.tools.add(tool.definition.name, tool, check_names("tags", tags))
+                self._registry.tools.add(tool.definition.name, tool, check_names("tags", tags), check_scopes(scopes))
             return function
 
         return register if function is None else register(function)
@@ -173,6 +177,7 @@ class Registrations(VisibleFunctions):
         size: int | None = None,
         meta: dict[str, object] | None = None,
         tags: Iterable[str] = (),
+        scopes: Iterable[str] = (),
         cache_hint: CacheHint | None = None,
         replay: bool = False,
     ) -> Callable[[F], F]:
@@ -190,6 +195,7 @@ class Registrations(VisibleFunctions):
             size: The size of the content in bytes, if known and fixed.
             meta: The ``_meta`` of its definition.
             tags: As for `tool`.
+            scopes: As for `tool`.
             cache_hint: How long clients may reuse the contents, and for whom. Default: that of the server.
             replay: As for `tool`.
 
@@ -209,6 +215,7 @@ class Registrations(VisibleFunctions):
             size=size,
             meta=meta,
             tags=tags,
+            scopes=scopes,
             cache_hint=cache_hint,
             replay=replay,
         )
@@ -270,17 +277,20 @@ class Registrations(VisibleFunctions):
     def _declare_ui(self) -> None:
         """Declare the extension `io.modelcontextprotocol/ui`; a subclass that is a server does."""
 
-    def _resource(self, uri: str, *, tags: Iterable[str], **options: Any) -> Callable[[F], F]:
+    def _resource(
+        self, uri: str, *, tags: Iterable[str], scopes: Iterable[str] = (), **options: Any
+    ) -> Callable[[F], F]:
         def register(function: F) -> F:
             with self._changing():
                 made = make_resource(function, uri, **options, injector=self._registry.injector)
                 check_definition(made.definition, made.function.label)
                 existing = self._registry.resources.get(uri) or self._registry.templates.get(uri)
                 check_unused("resource", uri, made.function, None if existing is None else existing.function)
+                groups, needed = check_names("tags", tags), check_scopes(scopes)
                 if isinstance(made, FixedResource):
-                    self._registry.resources.add(uri, made, check_names("tags", tags))
+                    self._registry.resources.add(uri, made, groups, needed)
                 else:
-                    self._registry.templates.add(uri, made, check_names("tags", tags))
+                    self._registry.templates.add(uri, made, groups, needed)
             return function
 
         return register
@@ -298,6 +308,7 @@ class Registrations(VisibleFunctions):
         icons: Sequence[models.Icon] | None = None,
         meta: dict[str, object] | None = None,
         tags: Iterable[str] = (),
+        scopes: Iterable[str] = (),
         replay: bool = False,
     ) -> Callable[[F], F]: ...
     def prompt(  # noqa: PLR0913 (one per member of a prompt's definition)
@@ -311,6 +322,7 @@ class Registrations(VisibleFunctions):
         icons: Sequence[models.Icon] | None = None,
         meta: dict[str, object] | None = None,
         tags: Iterable[str] = (),
+        scopes: Iterable[str] = (),
         replay: bool = False,
     ) -> F | Callable[[F], F]:
         """Register a function as a prompt; a decorator, with and without parentheses, that returns it unchanged.
@@ -337,7 +349,9 @@ class Registrations(VisibleFunctions):
                 check_definition(prompt.definition, prompt.label)
                 existing = self._registry.prompts.get(prompt.definition.name)
                 check_unused("prompt", prompt.definition.name, prompt, existing)
-                self._registry.prompts.add(prompt.definition.name, prompt, check_names("tags", tags))
+                self._registry.prompts.add(
+                    prompt.definition.name, prompt, check_names("tags", tags), check_scopes(scopes)
+                )
             return function
 
         return register if function is None else register(function)

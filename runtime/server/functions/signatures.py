@@ -22,6 +22,7 @@ from mcpgen.runtime.server.functions import docstrings
 
 if TYPE_CHECKING:
     from mcpgen.runtime.protocol.capabilities import Peer
+    from mcpgen.runtime.server.access import Access
 
 __all__ = [
     "Annotation",
@@ -62,6 +63,16 @@ class BaseContext:
     @abstractmethod
     def debug(self) -> bool:
         """Whether errors tell the client which exception a function raised: ``Server(debug=True)``."""
+
+    @property
+    def access(self) -> Access | None:
+        """What the access token of the request allows; None if the server takes no tokens."""
+        return None
+
+    @property
+    def _hides(self) -> bool:
+        """Whether lists omit what the token of the request does not allow."""
+        return False
 
 
 class Dependency(Struct, frozen=True):

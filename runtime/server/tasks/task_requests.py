@@ -295,7 +295,8 @@ class TaskRequests:
         record = self._tasks.begin(task, worker.make_task(exchange), run)
         result = engine.handlers.sign(self.extension.created(record), peer.revision)
         session.respond(exchange, ResponseBody(result))
-        exchange.last_peer, exchange.request, exchange.input_round = peer, None, None
+        exchange.last_peer, exchange.last_access = peer, request.access
+        exchange.request, exchange.input_round = None, None
         worker.wake()
 
     def _worker_of(self, engine: Engine) -> TaskWorker:

@@ -39,7 +39,7 @@ from mcpgen.generated import registry
 from mcpgen.runtime import errors
 from mcpgen.runtime.client.outgoing_requests import CallOptions
 from mcpgen.runtime.http import errors as http_errors
-from mcpgen.runtime.http.server.application import Options as AsgiOptions
+from mcpgen.runtime.http.server.application_options import Options as AsgiOptions
 from mcpgen.runtime.http.server.event_store import MemoryEventStore
 from mcpgen.runtime.limits import (
     MAX_COMPLETION_VALUES,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 from click.testing import CliRunner
 
 from mcpgen.runtime.cli.serve_command import serve
+from tests.runtime.http.issuer import running_issuer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,3 +102,89 @@ def test_help_does_not_show_options_of_other_frameworks() -> None:
     shown = CliRunner().invoke(serve, ["--help"]).output
 
     assert [] == [each for each in ("--port", "--host ", "--transport") if each in shown]
+
+
+_FILES = """
+from mcpgen import Context, Server
+
+server = Server("demo")
+
+
+@server.tool(scopes=["files:write"])
+def write(ctx: Context) -> str:
+    return ctx.access.subject
+"""
+
+
+@pytest.mark.slow
+def test_a_server_can_demand_access_tokens(tmp_path: Path) -> None:
+    (tmp_path / "demo.py").write_text(_FILES, encoding="utf-8")
+    resource = "https://mcp.example.com/mcp"
+    with running_issuer() as issuer:
+        options = [
+            "--resource",
+            resource,
+            "--auth-issuer",
+            issuer.url,
+            "--auth-scope",
+            "mcp",
+            "--auth-audience",
+            "demo",
+        ]
+        command = [sys.executable, "-m", "mcpgen", "serve", "demo.py", "--http", "127.0.0.1:0", *options]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, cwd=tmp_path, encoding="utf-8") as process:
+            try:
+                assert process.stderr
+                url = process.stderr.readline().split()[-1]
+                called = [
+                    subprocess.run(
+                        [sys.executable, "-m", "mcpgen", "call", "--bearer-env", "TOKEN", url, "write"],
+                        env={**os.environ, "TOKEN": token},
+                        capture_output=True,
+                        check=False,
+                        encoding="utf-8",
+                    )
+                    for token in (
+                        issuer.token(scope="mcp files:write"),
+                        issuer.token(scope="mcp files:write", aud="demo"),
+                        issuer.token(scope="mcp files:write", aud="other"),
+                        issuer.token(scope="mcp"),
+                    )
+                ]
+                with httpx.Client() as client:
+                    origin = url.removesuffix("/mcp")
+                    metadata = client.get(f"{origin}/.well-known/oauth-protected-resource/mcp").json()
+            finally:
+                process.terminate()
+
+    assert ["ann\n", "ann\n", "", ""] == [each.stdout for each in called]
+    assert "401" in called[2].stderr
+    assert "files:write" in called[3].stderr
+    assert (resource, [issuer.url], ["mcp"]) == (
+        metadata["resource"],
+        metadata["authorization_servers"],
+        metadata["scopes_supported"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--auth-issuer", "https://a.example"], "Access tokens need all of"),
+        (["--http", "127.0.0.1:0", "--resource", "https://a.example/mcp"], "Access tokens need all of"),
+        (["--http", "127.0.0.1:0", "--auth-scope", "a"], "Access tokens need all of"),
+        (
+            ["--http", "127.0.0.1:0", "--resource", "http://a.example/mcp", "--auth-issuer", "https://a.example"],
+            "`--resource` has 'http://a.example/mcp'; use https",
+        ),
+        (
+            ["--http", "127.0.0.1:0", "--resource", "https://a.example/mcp", "--auth-issuer", "a.example"],
+            "`--auth-issuer` has 'a.example'; it must be a URL",
+        ),
+    ],
+)
+def test_options_about_tokens_that_make_no_sense_are_refused(options: list[str], said: str) -> None:
+    done = CliRunner().invoke(serve, ["server.py", *options])
+
+    assert 2 == done.exit_code
+    assert said in " ".join(done.output.replace("\u2502", " ").split())

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 
-from mcpgen import Server, UsageError
+from mcpgen import Protect, Server, UsageError
 
 
 async def whoever(scope: dict[str, Any]) -> str:
@@ -31,3 +34,27 @@ def test_an_option_that_makes_no_sense_is_found_when_the_application_is_made(
 ) -> None:
     with pytest.raises(UsageError, match=said):
         Server("demo").asgi(**options)
+
+
+def test_a_server_without_auth_loads_nothing_for_it() -> None:
+    program = (
+        "import sys; from mcpgen import Protect, Server; Server('a').asgi();"
+        "print(sorted({'cryptography', 'httpx', 'jwt'} & sys.modules.keys()), "
+        "[each for each in sys.modules if each.endswith(('.token_check', '.key_sets'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, encoding="utf-8")
+
+    assert "[] []\n" == done.stdout
+
+
+@pytest.mark.parametrize("missing", ["jwt", "cryptography", "httpx"])
+def test_a_missing_extra_is_named_when_the_application_is_made(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        "mcpgen.runtime.http.server.auth.jwt_verification.find_spec",
+        lambda name: None if name == missing else found(name),
+    )
+    auth = Protect(resource="https://mcp.example.com/mcp", issuers=["https://login.example.com"])
+
+    with pytest.raises(UsageError, match=r'not installed: pip install "mcpgen\[http,auth\]"'):
+        Server("demo").asgi(auth=auth)

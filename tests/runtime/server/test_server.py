@@ -129,9 +129,9 @@ SERVER_NAMES = (
     "run_async running state tool tools_changed ui_resource"
 )
 CONTEXT_NAMES = (
-    "debug defer disconnect elicit elicit_url elicitation_completed input_responses is_cancelled log meta method "
-    "notify peer progress prompts_changed request request_id request_state resource_updated resources_changed roots "
-    "sample state sync tools_changed user"
+    "access debug defer disconnect elicit elicit_url elicitation_completed input_responses is_cancelled log meta "
+    "method notify peer progress prompts_changed request request_id request_state resource_updated "
+    "resources_changed roots sample state sync tools_changed user"
 )
 
 

@@ -126,7 +126,7 @@ class Overseer:
     def ended(self, exchange: Exchange) -> None:
         """Take the end of the response."""
         heard = self._of(exchange)
-        if exchange.has_left:
+        if exchange.has_left or exchange.path.startswith("/.well-known/"):  # a document that is no message
             return
         if exchange.is_stream:
             self._stream_ended(exchange, heard)

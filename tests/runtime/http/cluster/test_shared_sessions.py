@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from mcpgen import Cluster, Context, HttpLimits, MemoryCluster, Server, UsageError
+from mcpgen import Cluster, Context, HttpLimits, MemoryCluster, Protect, Server, UsageError
 from tests.harness.redis_servers import RedisServer, needs_redis
 from tests.runtime.http.cluster.workers import Workers, eventually, running
 from tests.specification.http_server.http_clients import (
@@ -476,6 +476,15 @@ def test_a_server_with_tasks_cannot_be_one_of_many_workers() -> None:
 def test_what_is_no_cluster_is_found_when_the_application_is_made() -> None:
     with pytest.raises(UsageError, match="`cluster` must be a cluster, such as Redis"):
         Server("demo").asgi(cluster="redis://127.0.0.1")  # type: ignore[arg-type]  # the mistake
+
+
+def test_access_tokens_are_not_shared_yet() -> None:
+    async def verify(token: str) -> None:
+        """Accept no token."""
+
+    auth = Protect(resource="https://example.com/mcp", issuers=["https://login.example.com"], verify=verify)
+    with pytest.raises(UsageError, match="`auth` and `cluster` cannot be used together yet"):
+        Server("demo").asgi(cluster=MemoryCluster(), auth=auth)
 
 
 def test_one_process_without_a_cluster_imports_nothing_of_it() -> None:

@@ -21,7 +21,7 @@ class Caller:
 
     def __init__(self, catalogue: FunctionHandlers, revision: str = NEWEST) -> None:
         self.catalogue = catalogue
-        self.context = cast("Any", SimpleNamespace(peer=SimpleNamespace(revision=revision), debug=False))
+        self.context = cast("Any", SimpleNamespace(peer=SimpleNamespace(revision=revision), debug=False, access=None))
 
     async def call(self, name: str, arguments: dict[str, Any] | None = None) -> Any:
         params = models.CallToolRequestParams(name=name, arguments=arguments or {}, meta=META)

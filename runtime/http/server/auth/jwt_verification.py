@@ -1,0 +1,196 @@
+"""Verify tokens that are JSON Web Tokens, by the public keys of their issuer: `Jwt`.
+
+Theory of operation. The token names its issuer and the algorithm, but the configuration decides: the issuer must be one
+of those that are trusted, and the algorithm one of those that are allowed. Only keys of that issuer are tried, and only
+those of the algorithm's type.
+
+Spec:
+    RFC 9068, section 4; RFC 8725, sections 3.1, 3.2, 3.9 and 3.11.
+"""
+
+from __future__ import annotations
+
+import time
+from base64 import urlsafe_b64decode
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.http.server.auth.key_sets import FAMILIES, KeySet
+from mcpgen.runtime.http.server.auth.protection import check_url
+from mcpgen.runtime.http.server.auth.token_verifier import ExpectedToken, InvalidToken, access_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mcpgen.runtime.http.server.auth.token_verifier import Verify
+    from mcpgen.runtime.server.access import Access
+
+__all__ = ["Jwt"]
+
+# RFC 9068, section 4, demands at+jwt, but many issuers write JWT or nothing. A token for another purpose has its own.
+_TYPES: Final = frozenset({"at+jwt", "application/at+jwt", "jwt"})
+
+# What issuers write into tokens that are not access tokens: Keycloak, and Amazon Cognito.
+_OTHER_USES: Final = {"typ": {"ID", "Refresh", "Offline", "Logout"}, "token_use": {"id", "refresh"}}
+
+# How long a token is accepted after its issuer has withdrawn the key.
+_CACHE_SECONDS: Final = 300.0
+
+_SEGMENTS: Final = 3
+
+
+class Jwt:
+    """Verify tokens by the public keys of their issuer: ``Protect(verify=Jwt(…))``.
+
+    It needs the extra ``auth``.
+
+    Args:
+        algorithms: The algorithms that are allowed, all with public keys.
+        keys_url: The URL of the keys, if the issuer has no metadata. It can be given for a single issuer only.
+        leeway_seconds: How far the clocks of the issuer and of this machine may differ.
+        scope_claims: The claims that hold scopes.
+        types: The allowed values of the header ``typ``, without case; a token without it is accepted if ``jwt`` is one.
+
+    Attributes:
+        algorithms: The same, as a set.
+        keys_url: The same.
+        leeway_seconds: The same.
+        scope_claims: The same.
+        types: The same, in lower case.
+        cache_seconds: How long a verified token is not verified again.
+
+    Raises:
+        UsageError: An argument is not valid.
+    """
+
+    cache_seconds: float = _CACHE_SECONDS
+
+    def __init__(
+        self,
+        *,
+        algorithms: Sequence[str] = ("RS256", "PS256", "ES256", "EdDSA"),
+        keys_url: str | None = None,
+        leeway_seconds: float = 30.0,
+        scope_claims: Sequence[str] = ("scope", "scp"),
+        types: Sequence[str] = tuple(sorted(_TYPES)),
+    ) -> None:
+        unknown = sorted(set(algorithms) - FAMILIES.keys())
+        if isinstance(algorithms, str) or unknown or not algorithms:
+            shown = repr(algorithms) if isinstance(algorithms, str) or not algorithms else repr(unknown[0])
+            raise UsageError(f"`algorithms` has {shown}; use a list of {', '.join(FAMILIES)}")
+        if isinstance(scope_claims, str) or isinstance(types, str):
+            raise UsageError("`scope_claims` and `types` must be lists of strings")
+        if leeway_seconds < 0:
+            raise UsageError(f"`leeway_seconds` is {leeway_seconds}; it must not be negative")
+        self.algorithms: frozenset[str] = frozenset(algorithms)
+        self.keys_url: str | None = None if keys_url is None else check_url("keys_url", keys_url)
+        self.leeway_seconds: float = leeway_seconds
+        self.scope_claims: tuple[str, ...] = tuple(scope_claims)
+        self.types: frozenset[str] = frozenset(each.lower() for each in types)
+
+    def verifier(self, expected: ExpectedToken) -> Verify:
+        """Return a new verifier of tokens that match *expected*.
+
+        Raises:
+            UsageError: A module of the extra is not installed, or `keys_url` is given for several issuers.
+        """
+        for module, package in (("jwt", "pyjwt[crypto]"), ("cryptography", "pyjwt[crypto]"), ("httpx", "httpx")):
+            if find_spec(module) is None:
+                raise UsageError(
+                    f'access tokens need {package}, which is not installed: pip install "mcpgen[http,auth]"'
+                )
+        if self.keys_url is not None and len(expected.issuers) > 1:
+            raise UsageError("`keys_url` is for a single issuer; name one in `issuers`, or remove `keys_url`")
+        return _JwtVerifier(self, expected).verify
+
+
+class _Header(Struct):
+    alg: str
+    kid: str | None = None
+    typ: str = "jwt"
+    crit: Any = None
+
+
+class _Issuer(Struct):
+    iss: str
+
+
+_decode_header: Final = msgspec.json.Decoder(_Header).decode
+_decode_issuer: Final = msgspec.json.Decoder(_Issuer).decode
+
+
+class _JwtVerifier:
+    """Verifies tokens, with the keys that it has fetched."""
+
+    def __init__(self, config: Jwt, expected: ExpectedToken) -> None:
+        self._config = config
+        self._expected = expected
+        self._keys = {each: KeySet(each, config.keys_url, time.monotonic) for each in expected.issuers}
+
+    async def verify(self, token: str) -> Access:
+        """Return what *token* allows.
+
+        Raises:
+            InvalidToken: It is not valid.
+            IssuerUnavailable: There are no keys.
+        """
+        import jwt  # noqa: PLC0415 (in an extra; it takes long to load)
+
+        header, issuer = self._read(token)
+        for key in await self._keys[issuer].find(header.kid, header.alg):
+            try:
+                claims: dict[str, Any] = jwt.decode(
+                    token,
+                    key,
+                    algorithms=[header.alg],
+                    leeway=self._config.leeway_seconds,
+                    options={"require": ["exp", "iss", "aud"], "verify_aud": False, "verify_iss": False},
+                )
+            except jwt.InvalidSignatureError:
+                continue
+            except jwt.ExpiredSignatureError:
+                raise InvalidToken("the token has expired") from None
+            except jwt.ImmatureSignatureError:
+                raise InvalidToken("the token is not valid yet") from None
+            except (jwt.PyJWTError, ValueError, TypeError, RecursionError):  # no message: it could show the token
+                raise InvalidToken("the token is not valid") from None
+            return self._access(claims, issuer)
+        raise InvalidToken("the token is not signed with a key of its issuer")
+
+    def _read(self, token: str) -> tuple[_Header, str]:
+        """Return the header of *token* and its issuer, neither of which is verified yet.
+
+        Raises:
+            InvalidToken: The configuration does not allow one of them.
+        """
+        segments = token.split(".")
+        if len(segments) != _SEGMENTS:
+            raise InvalidToken("the token is not a JSON Web Token")
+        try:
+            header = _decode_header(_bytes(segments[0]))
+            issuer = _decode_issuer(_bytes(segments[1])).iss
+        except (ValueError, msgspec.MsgspecError, RecursionError):
+            raise InvalidToken("the token is not a JSON Web Token") from None
+        config = self._config
+        if header.alg not in config.algorithms:
+            raise InvalidToken("the algorithm of the token is not allowed")
+        if header.crit is not None or header.typ.lower() not in config.types:
+            raise InvalidToken("the token is not an access token")
+        if issuer not in self._keys:
+            raise InvalidToken("the issuer of the token is not trusted")
+        return header, issuer
+
+    def _access(self, claims: dict[str, Any], issuer: str) -> Access:
+        if claims.get("iss") != issuer or not isinstance(claims.get("exp"), int | float):
+            raise InvalidToken("the token is not valid")
+        if any(claims.get(name) in uses for name, uses in _OTHER_USES.items() if isinstance(claims.get(name), str)):
+            raise InvalidToken("the token is not an access token")
+        return access_of(claims, issuer, self._expected, self._config.scope_claims)
+
+
+def _bytes(segment: str) -> bytes:
+    return urlsafe_b64decode(segment + "=" * (-len(segment) % 4))

@@ -1,0 +1,116 @@
+"""What verifies an access token, and the rules that all kinds of tokens share.
+
+Spec:
+    2025-11-25, basic/authorization, "Token Handling"; RFC 9068, sections 2.2 and 4; RFC 7662, section 2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast, runtime_checkable
+
+from msgspec import Struct
+
+from mcpgen.runtime.server.access import SCOPE, Access
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "ExpectedToken",
+    "InvalidToken",
+    "IssuerUnavailable",
+    "VerificationMethod",
+    "Verify",
+    "access_of",
+    "scopes_of",
+]
+
+Verify: TypeAlias = Callable[[str], Awaitable[Access | None]]
+"""Returns what a token allows; None if it is not valid."""
+
+
+class InvalidToken(Exception):  # noqa: N818 (the client's fault, and an answer)
+    """A token is not valid. The message is sent to its client, and has nothing of the token."""
+
+
+class IssuerUnavailable(Exception):  # noqa: N818 (named by its cause)
+    """A token cannot be verified now, because its issuer does not answer."""
+
+
+class ExpectedToken(Struct, frozen=True):
+    """What a token must say.
+
+    Attributes:
+        issuers: The authorization servers that are trusted.
+        audiences: One of these must be among the token's audiences.
+    """
+
+    issuers: tuple[str, ...]
+    audiences: frozenset[str]
+
+
+@runtime_checkable
+class VerificationMethod(Protocol):
+    """A way to verify tokens: `Jwt` or `Introspection`."""
+
+    cache_seconds: float
+
+    def verifier(self, expected: ExpectedToken) -> Verify:
+        """Return a new verifier of tokens that match *expected*.
+
+        Raises:
+            UsageError: Something that it needs is not installed, or the configuration does not fit.
+        """
+        ...
+
+
+# Claims that bind a token to a key (RFC 9449, 8705): a thief could use it as a plain bearer token.
+_CONFIRMATION: Final = "cnf"
+
+
+def access_of(claims: Mapping[str, Any], issuer: str, expected: ExpectedToken, scope_claims: Sequence[str]) -> Access:
+    """Return the access that verified *claims* of *issuer* describe.
+
+    Raises:
+        InvalidToken: The token is for another server, bound to a key, or belongs to no user and no client.
+    """
+    if not expected.audiences.intersection(_texts(claims.get("aud"))):
+        raise InvalidToken("the token was not issued for this server")
+    if claims.get(_CONFIRMATION) is not None:
+        raise InvalidToken("the token is bound to a key, and this server accepts bearer tokens only")
+    subject, client_id = _text(claims, "sub"), _text(claims, "client_id", "azp", "appid", "cid")
+    if not subject and not client_id:
+        raise InvalidToken("the token names neither a subject nor a client")
+    expires = claims.get("exp")
+    return Access(
+        subject=subject,
+        client_id=client_id,
+        issuer=issuer,
+        scopes=scopes_of(claims, scope_claims),
+        expires_at=float(expires) if isinstance(expires, int | float) else None,
+        claims=dict(claims),
+    )
+
+
+def scopes_of(claims: Mapping[str, Any], names: Iterable[str]) -> frozenset[str]:
+    """Return the scopes in the claims *names*: each a list, or a text with spaces between them."""
+    return frozenset(
+        scope
+        for name in names
+        for text in _texts(claims.get(name))
+        for scope in text.split(" ")
+        if SCOPE.fullmatch(scope)
+    )
+
+
+def _texts(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    return [each for each in cast("list[object]", value) if isinstance(each, str)] if isinstance(value, list) else []
+
+
+def _text(claims: Mapping[str, Any], *names: str) -> str:
+    """Return the first claim that is a text; empty if there is none."""
+    found = (claims.get(each) for each in names)
+    return next((each for each in found if isinstance(each, str) and each), "")
