@@ -11,8 +11,10 @@ from hypothesis import HealthCheck, settings
 
 from mcpgen.codegen.checkout import find_checkout
 
-# Commands remember servers in the user's cache folder, which tests leave alone; nothing can be written here.
+# Commands remember servers in the user's cache folder, and logins in the one for state. Tests leave both alone: nothing
+# can be written here.
 os.environ["XDG_CACHE_HOME"] = os.devnull
+os.environ["XDG_STATE_HOME"] = os.devnull
 
 # Machines are busy and slow at times, and no property here is about time.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])

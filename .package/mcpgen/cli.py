@@ -45,6 +45,8 @@ COMMANDS: Mapping[str, Entry] = {
     "call": Entry(f"{_CLI}.client_commands:call", None, "Call a tool of a server."),
     "read": Entry(f"{_CLI}.client_commands:read", None, "Read a resource of a server."),
     "prompt": Entry(f"{_CLI}.client_commands:prompt", None, "Get a prompt of a server."),
+    "login": Entry(f"{_CLI}.login_command:login", None, "Log in to a server at a URL."),
+    "logout": Entry(f"{_CLI}.login_command:logout", None, "Forget the login to a server at a URL."),
     "trace": Entry(f"{_CLI}.trace_command:trace", None, "Show the messages between a host and a server."),
     "install": Entry(f"{_CLI}.hosts.install_command:install", None, "Write a server into a host's configuration."),
     "losses": Entry("mcpgen.codegen.diff_commands:losses", "codegen", "List the losses between revisions."),

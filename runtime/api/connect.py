@@ -146,8 +146,8 @@ def connect(
 
     Args:
         target: A URL (http or https); a command, as a string or a list; a `Path` of a Python file, which is run with
-            ``mcpgen serve``; a `Server` of this process; or a transport. Use the transport `Http` to set headers or
-            credentials, and `Process` to set environment variables. The configuration of a host,
+            ``mcpgen serve``; a `Server` of this process; or a transport. Use the transport `Http` to set headers,
+            and `Process` to set environment variables. The configuration of a host,
             ``{"mcpServers": {…}}``, gives a `ClientGroup` over its servers.
         native_revision: The revision whose types the params and results have; by default the newest. For any other
             revision, you get a `BaseClient`. Pass it to the generated ``ClientMethods`` of that revision:
@@ -167,7 +167,7 @@ def connect(
     limits = _limits(given.get("limits"))
     offered = selected_revisions(given.get("revisions"))
     label = NEWEST if native_revision is None else registry.revision(native_revision).label
-    transport = as_transport(target)
+    transport = as_transport(target, given.get("auth"))
     features = _features(given, label)
     eras = _eras(given["cache"], transport)
     policy: Policy = given["structured"]
@@ -264,14 +264,16 @@ def _limits(limits: Any) -> ClientLimits:
     return found
 
 
-def as_transport(target: Any) -> Transport:
-    """Return the transport to *target*.
+def as_transport(target: Any, auth: Any = None) -> Transport:
+    """Return the transport to *target*, which is a URL if there are credentials *auth*.
 
     Raises:
         UsageError: It is not a target of `connect`.
     """
     if isinstance(target, str) and is_url(target):
-        return Http(target)
+        return Http(target, auth=auth)
+    if auth is not None:
+        raise UsageError("`auth` is for a URL; write it into the transport: connect(Http(url, auth=…))")
     if isinstance(target, str | list | tuple):
         return Process(cast("str | Sequence[str]", target))  # which checks the parts of a list
     if isinstance(target, Path):

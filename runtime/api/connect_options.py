@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from types import ModuleType
 
+    import httpx
+
     from mcpgen.runtime.client.declared_methods import Undeclared
     from mcpgen.runtime.client.output_validation import Policy
+    from mcpgen.runtime.http.client.auth.credentials import Credentials
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.protocol.extensions import Extension
 
@@ -26,9 +29,9 @@ __all__ = ["DEFAULTS", "Options", "refuse_unknown"]
 # Options that users look for in `connect`, and where they are.
 _OF_PROCESS = "it is an option of Process: connect(Process(command, environment=…, directory=…))"
 _OF_LIMITS = "time limits are options of ClientLimits: connect(…, limits=ClientLimits(call_seconds=…))"
-_OF_HTTP = "it is an option of Http: connect(Http(url, headers=…, auth=…))"
+_OF_HTTP = "it is an option of Http: connect(Http(url, headers=…))"
 _ELSEWHERE = {
-    **dict.fromkeys(("headers", "auth", "client", "http_client"), _OF_HTTP),
+    **dict.fromkeys(("headers", "client", "http_client"), _OF_HTTP),
     **dict.fromkeys(("env", "environment", "cwd", "directory", "on_stderr", "inherit_environment"), _OF_PROCESS),
     **dict.fromkeys(("timeout", "timeout_seconds", "call_seconds", "connect_seconds"), _OF_LIMITS),
 }
@@ -94,6 +97,8 @@ class Options(HandlerFunctions, total=False):
     undeclared: Undeclared | None
     """Whether to ``ask`` for what the server has not declared, or to ``refuse`` the call. By default, the client asks,
     except a server of 2025-06-18 or 2025-11-25, which forbid it, and except if it is strict."""
+    auth: httpx.Auth | Credentials | None
+    """The credentials for a server at a URL, such as ``OAuth()``: a short form of ``Http(url, auth=…)``."""
     limits: ClientLimits | None
     """The limits and timeouts of this client."""
 

@@ -22,6 +22,9 @@ from mcpgen.runtime.transports.process_transport import Process
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import httpx
+
+    from mcpgen.runtime.http.client.auth.credentials import OAuth
     from mcpgen.runtime.transports.interfaces import Transport
 
 __all__ = [
@@ -209,13 +212,14 @@ def _command(
     return Target(process, "command", stderr, name)
 
 
-def parse_url(url: str, headers: Sequence[str], bearer_variable: str | None) -> Http:
+def parse_url(url: str, headers: Sequence[str], bearer_variable: str | None, *, may_ask: bool = True) -> Http:
     """Return the transport to a server at *url*.
 
     Args:
         url: An ``http`` or ``https`` URL.
         headers: ``NAME: VALUE`` items.
         bearer_variable: The environment variable that has the token, if any.
+        may_ask: Whether a user at the terminal may be asked to log in. Without, only stored tokens are used.
 
     Raises:
         click.UsageError: The URL, a header or the token is not valid.
@@ -235,8 +239,19 @@ def parse_url(url: str, headers: Sequence[str], bearer_variable: str | None) -> 
         raise click.UsageError(
             f"The environment variable {escaped_line(bearer_variable)} (`--bearer-env`) is not set, or empty."
         )
+    # Only a URL needs these.
+    from mcpgen.runtime.cli.client.login_page import terminal_login  # noqa: PLC0415
+    from mcpgen.runtime.http.client.auth.credentials import OAuth  # noqa: PLC0415
+
+    has_user = "@" in url.partition("://")[2].partition("/")[0]
+    has_header = "authorization" in {each.lower() for each in parsed}
+    auth: httpx.Auth | OAuth | None = None
     try:
-        return Http(url, headers=parsed, auth=None if token is None else bearer(token))
+        if token is not None:
+            auth = bearer(token)
+        elif not has_user and not has_header:
+            auth = terminal_login() if may_ask else OAuth(interactive=False)
+        return Http(url, headers=parsed, auth=auth)
     except UsageError as error:
         raise click.UsageError(sentence(error).replace("`headers`", "`--header`")) from None
 

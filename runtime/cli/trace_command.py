@@ -147,7 +147,7 @@ def trace(  # noqa: PLR0913 (one parameter for each option)
 
 def _relay_factory(target: Sequence[str], headers: Sequence[str], bearer_variable: str | None) -> _RelayFactory:
     if len(target) == 1 and is_url(target[0]):
-        transport = parse_url(target[0], headers, bearer_variable)
+        transport = parse_url(target[0], headers, bearer_variable, may_ask=False)
         return lambda streams, writer: HttpRelay(transport, streams, writer, ClientLimits())
     check_one_url(target)
     if headers or bearer_variable is not None:

@@ -17,6 +17,7 @@ from mcpgen.runtime.transports.auto_reset_event import AutoResetEvent, auto_rese
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from mcpgen.runtime.client.client_features import ClientFeatures, NotificationHandler
     from mcpgen.runtime.client.incoming_requests import IncomingRequest, IncomingRequests
@@ -97,6 +98,10 @@ class ClientConnection:
     def request_lost(self, request_id: RequestId, failure: Exception) -> None:
         """Fail one request. The connection continues."""
         self.session.request_lost(request_id, failure)
+
+    def paused(self) -> AbstractContextManager[None]:
+        """Stop the clocks of the client's requests within the block."""
+        return self.deadlines.paused()
 
     async def ready(self) -> None:
         """Return at once: `ClientLimits` bound what is kept, and the rest is dropped."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mcpgen.runtime.client.client_features import ClientFeatures
+    from mcpgen.runtime.client.deadlines import Deadlines
     from mcpgen.runtime.client.engine import ClientEngine
     from mcpgen.runtime.client.era_cache import EraCache, Plan
     from mcpgen.runtime.limits import ClientLimits
@@ -103,6 +104,8 @@ class ConnectionTask:
         self._engine: ClientEngine | None = None
         self._failure: Exception | None = None
         self._is_probing = False
+        self._seconds_left = limits.connect_seconds
+        self._clock: Deadlines | None = None  # of the connection that is being made
         self._probe_stderr = ""  # what a server of a handshake revision printed because of the probe
         self._task: StartedFunction | None = None
         self._runs_here: Callable[[], bool] | None = None
@@ -121,7 +124,8 @@ class ConnectionTask:
         try:
             with anyio.move_on_after(_HINT_SECONDS):
                 await self._ready.wait()
-            if self._is_probing and not self._ready.is_set():
+            is_paused = self._clock is not None and self._clock.is_paused  # a person logs in
+            if self._is_probing and not self._ready.is_set() and not is_paused:
                 _CLIENT_LOG.warning(SLOW_START, _HINT_SECONDS)
             await self._ready.wait()
         except BaseException:
@@ -167,11 +171,11 @@ class ConnectionTask:
         plan = self._eras.first_plan(identity, self._offered)
         self._is_probing = plan == "probe"
         tried: set[Plan] = set()
-        deadline = anyio.current_time() + self._limits.connect_seconds
+        self._seconds_left = self._limits.connect_seconds
         while True:
             tried.add(plan)
             try:
-                await self._run_connection(plan, deadline)
+                await self._run_connection(plan)
             except RestartServer as restart:
                 self._eras.forget(identity)
                 if restart.plan in tried or self._closing.is_set():
@@ -192,7 +196,7 @@ class ConnectionTask:
         spawner = await stack.enter_async_context(open_spawner())
         return channel, spawner, await stack.enter_async_context(open_group())
 
-    async def _run_connection(self, plan: Plan, deadline: float) -> None:
+    async def _run_connection(self, plan: Plan) -> None:
         """Open one connection, and keep it until it is closed, or until its server is to be started again."""
         async with AsyncExitStack() as stack:
             channel, spawner, group = await self._open(stack)
@@ -204,8 +208,12 @@ class ConnectionTask:
             group.start_soon(self._read, channel, connection, input_ended)
             with anyio.CancelScope() as scope:
                 group.start_soon(_cancel_on, self._closing, scope)
-                with anyio.CancelScope(deadline=deadline) as limit:
-                    await negotiate(connection.session, self._offered, plan)
+                with connection.deadlines.limit(self._seconds_left) as limit:
+                    self._clock = connection.deadlines
+                    try:
+                        await negotiate(connection.session, self._offered, plan, connection.deadlines)
+                    finally:
+                        self._seconds_left = limit.deadline - anyio.current_time()
                 if limit.cancelled_caught:
                     raise RequestTimedOut("initialize", self._limits.connect_seconds, self._transport.description)
             server = connection.session.server

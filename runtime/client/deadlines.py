@@ -11,6 +11,7 @@ Spec:
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import anyio
@@ -18,10 +19,13 @@ import anyio
 from mcpgen.runtime.errors import RequestTimedOut, seconds_text
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+    from types import TracebackType
+
     from mcpgen.runtime.client.client_session import ClientSession
     from mcpgen.runtime.client.pending_request import PendingRequest
 
-__all__ = ["Deadlines"]
+__all__ = ["Deadlines", "TimeLimit"]
 
 _clock = time.monotonic
 
@@ -36,6 +40,13 @@ class Deadlines:
         self._paused_seconds = 0.0  # of all pauses that are over
         self._next_check = float("inf")
         self._wakeup = anyio.Event()
+        self._limits: list[TimeLimit] = []
+        self._stops = 0  # of the blocks of `paused`
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether a person is asked something."""
+        return self._stops > 0
 
     def start(self, request: PendingRequest, timeout_seconds: float, max_seconds: float) -> None:
         """Set the deadline of *request*. Progress can extend it, to *max_seconds* in all."""
@@ -66,6 +77,36 @@ class Deadlines:
             self._paused_seconds += _clock() - self._paused_at
             self._wakeup.set()
 
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        """Stop the clock within the block, also that of `limit`."""
+        self.pause()
+        for each in self._limits:
+            each.stop()
+        self._stops += 1
+        try:
+            yield
+        finally:
+            self._stops -= 1
+            self.resume()
+            if not self._stops:
+                for each in self._limits:
+                    each.start()
+
+    def limit(self, seconds: float) -> TimeLimit:
+        """Return a block that is cancelled after *seconds*, in which no block of `paused` counts."""
+        return TimeLimit(self, seconds)
+
+    def watch(self, limit: TimeLimit) -> None:
+        """Stop *limit* during blocks of `paused`."""
+        self._limits.append(limit)
+        if self._stops:
+            limit.stop()
+
+    def forget(self, limit: TimeLimit) -> None:
+        """Undo `watch`."""
+        self._limits.remove(limit)
+
     async def run(self) -> None:
         """Watch the deadlines until cancelled."""
         while True:
@@ -92,3 +133,36 @@ class Deadlines:
                 each.fail(RequestTimedOut(each.method, seconds))
             else:
                 self._next_check = min(self._next_check, each.deadline)
+
+
+class TimeLimit:
+    """A block that is cancelled after a time, and whose time can be stopped."""
+
+    def __init__(self, clock: Deadlines, seconds: float) -> None:
+        self._clock = clock
+        self._scope = anyio.CancelScope(deadline=anyio.current_time() + seconds)
+        self._left: float | None = None  # None while the time runs
+
+    def __enter__(self) -> anyio.CancelScope:
+        """Start the time."""
+        self._clock.watch(self)
+        return self._scope.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        """Return whether the time was over."""
+        self._clock.forget(self)
+        return bool(self._scope.__exit__(kind, error, traceback))
+
+    def stop(self) -> None:
+        """Stop the time."""
+        if self._left is None:
+            self._left = self._scope.deadline - anyio.current_time()
+            self._scope.deadline = float("inf")
+
+    def start(self) -> None:
+        """Let the time run again."""
+        if self._left is not None:
+            self._scope.deadline = anyio.current_time() + self._left
+            self._left = None

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-import anyio
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mcpgen.runtime.client.client_session import ClientSession
+    from mcpgen.runtime.client.deadlines import Deadlines
     from mcpgen.runtime.client.era_cache import Plan
     from mcpgen.runtime.client.pending_request import PendingRequest, RawResponse
 
@@ -109,13 +109,14 @@ class _Error(Struct):
     data: Raw | UnsetType = UNSET
 
 
-async def negotiate(session: ClientSession, offered: Sequence[str], plan: Plan) -> None:
+async def negotiate(session: ClientSession, offered: Sequence[str], plan: Plan, clock: Deadlines) -> None:
     """Agree on a revision with the server, and call `ClientSession.agree`.
 
     Args:
         session: A session in which nothing was sent yet.
         offered: The revisions that the client can speak, oldest first.
         plan: The first step.
+        clock: Measures how long the server takes. It stands still while a person logs in.
 
     Raises:
         RestartServer: A new server has to be started.
@@ -125,12 +126,13 @@ async def negotiate(session: ClientSession, offered: Sequence[str], plan: Plan) 
         TransportClosed: The server has ended the connection.
         RequestLost: The server cannot be reached, or its answer is no message.
     """
-    await _Negotiation(session, offered).run(plan)
+    await _Negotiation(session, offered, clock).run(plan)
 
 
 class _Negotiation:
-    def __init__(self, session: ClientSession, offered: Sequence[str]) -> None:
+    def __init__(self, session: ClientSession, offered: Sequence[str], clock: Deadlines) -> None:
         self._session = session
+        self._clock = clock
         self._offered = offered
         self._handshake = revisions_of_era(offered, "handshake")
         self._stateless = revisions_of_era(offered, "stateless")
@@ -158,7 +160,7 @@ class _Negotiation:
     async def _probe(self) -> None:
         """Send the probe, and continue with the era that follows from the answer."""
         request = self._send_discover(self._stateless[-1])
-        with anyio.move_on_after(self._session.limits.probe_seconds):
+        with self._clock.limit(self._session.limits.probe_seconds):
             await request.event.wait()
         if not request.is_done:
             self._open_probe = request
@@ -191,7 +193,7 @@ class _Negotiation:
     async def _initialize_silent_server(self) -> None:
         """Send `initialize` to a server that did not answer the probe, with a timeout."""
         seconds = self._session.limits.probe_seconds * _INITIALIZE_TIMEOUT_FACTOR
-        with anyio.move_on_after(seconds) as scope:
+        with self._clock.limit(seconds) as scope:
             await self._initialize(is_first=False)
         if scope.cancelled_caught:
             raise RestartServer("initialize", RequestTimedOut("initialize", seconds))
@@ -354,7 +356,7 @@ class _Negotiation:
         probe, self._open_probe = self._open_probe, None
         if probe is None:
             return None
-        with anyio.move_on_after(self._session.limits.probe_seconds):
+        with self._clock.limit(self._session.limits.probe_seconds):
             while not probe.is_done:
                 await probe.event.wait()
         try:

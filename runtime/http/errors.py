@@ -10,7 +10,7 @@ from typing import Final
 
 from mcpgen.runtime.errors import RequestLost, printable
 
-__all__ = ["HttpRefused", "ServerUnreachable"]
+__all__ = ["HttpRefused", "LoginFailed", "LoginNeeded", "ServerUnreachable"]
 
 # Enough of a response body to recognise the page.
 _MAX_SHOWN_CHARS: Final = 300
@@ -67,3 +67,38 @@ class HttpRefused(RequestLost):
         advice = f": {self.advice}" if self.advice else ""
         excerpt = f"; the response says: {self.excerpt}" if self.excerpt else ""
         return f"{self.url} answered {self.status}{phrase}{advice}{excerpt}"
+
+
+class LoginNeeded(RequestLost):
+    """The server wants a login, and no person can be asked for it now. Log in with ``mcpgen login URL``.
+
+    Attributes:
+        url: The server's URL, without credentials.
+    """
+
+    is_general = True
+
+    def __init__(self, url: str, reason: str = "no browser may be opened here") -> None:
+        self.url = url
+        self.reason = reason
+        super().__init__(url, reason)
+
+    def __str__(self) -> str:
+        return f"{self.url} needs a login, but {self.reason}; run `mcpgen login {self.url}`, then try again"
+
+
+class LoginFailed(RequestLost):
+    """A login, or getting a token, has failed. The message says why and what to do, and holds no secret.
+
+    Attributes:
+        reason: Why.
+    """
+
+    is_general = True
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+    def __str__(self) -> str:
+        return f"the login failed: {self.reason}"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
-    from contextlib import AbstractAsyncContextManager
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
     from mcpgen.runtime.errors import TransportClosed
     from mcpgen.runtime.limits import ClientLimits, Limits
@@ -88,6 +88,10 @@ class ClientEndpoint(Endpoint, Protocol):
 
         Only transports that send each request by itself, such as HTTP, call this.
         """
+
+    def paused(self) -> AbstractContextManager[object]:
+        """Stop the clocks of the client's requests within the block: a person is asked something, such as to log in."""
+        ...
 
     async def ready(self) -> None:
         """Return when more frames may come. A transport that can stop reading waits for it before it reads more.

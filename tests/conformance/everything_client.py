@@ -13,9 +13,22 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import httpx
 from msgspec import UNSET
 
-from mcpgen import Client, ClientContext, connect
+from mcpgen import (
+    Client,
+    ClientContext,
+    ClientCredentials,
+    ClientLimits,
+    HttpRefused,
+    IdJag,
+    JwtAssertion,
+    LoginFailed,
+    MemoryTokenStore,
+    OAuth,
+    connect,
+)
 from mcpgen.generated.v2026_07_28 import (
     CreateMessageRequestParams,
     CreateMessageResult,
@@ -117,6 +130,53 @@ def arguments_for(tool: Tool) -> dict[str, object]:
     return {name: TYPED.get(properties[name].get("type")) for name in needed}
 
 
+# --- Logins
+
+
+async def visit(url: str) -> str:
+    """Go to the login page, which logs in whoever comes, and return where it redirects to."""
+    async with httpx.AsyncClient() as browser:
+        response = await browser.get(url)
+    return response.headers["location"]
+
+
+def credentials(scenario: str, context: dict[str, str]) -> OAuth | ClientCredentials | JwtAssertion:
+    """Return what the client logs in with, where the suite gives it something, or wants to see something."""
+    match scenario.removeprefix("auth/"):
+        case "client-credentials-basic":
+            return ClientCredentials(context["client_id"], secret=context["client_secret"])
+        case "client-credentials-jwt":
+            key, algorithm = context["private_key_pem"], context["signing_algorithm"]
+            return ClientCredentials(context["client_id"], private_key=key, algorithm=algorithm)
+        case "enterprise-managed-authorization":
+            identity = IdJag(
+                context["idp_token_endpoint"], client_id=context["idp_client_id"], id_token=context["idp_id_token"]
+            )
+            return JwtAssertion(identity, client_id=context["client_id"], client_secret=context["client_secret"])
+        case "wif-jwt-bearer":
+            return JwtAssertion(lambda issuer, resource: context["valid_jwt"], client_id=context["client_id"])
+    return OAuth(
+        client_id=context.get("client_id"),
+        client_secret=context.get("client_secret"),
+        client_metadata_url="https://conformance-test.local/client-metadata.json",
+        visit=visit,
+        store=MemoryTokenStore(),
+        dpop="on" if "dpop" in scenario else "auto",
+    )
+
+
+# What a client must not go on with: another server, another issuer, or a server that always wants more.
+REFUSED = {
+    "auth/iss-normalized": LoginFailed,
+    "auth/iss-supported-missing": LoginFailed,
+    "auth/iss-unexpected": LoginFailed,
+    "auth/iss-wrong-issuer": LoginFailed,
+    "auth/metadata-issuer-mismatch": LoginFailed,
+    "auth/resource-mismatch": LoginFailed,
+    "auth/scope-retry-limit": HttpRefused,
+}
+
+
 SCENARIOS: dict[str, Callable[[Client], Awaitable[None]]] = {
     "sse-retry": reconnect,
     "sep-2322-client-request-state": demand_input,
@@ -130,17 +190,34 @@ SCENARIOS: dict[str, Callable[[Client], Awaitable[None]]] = {
 async def main(url: str, revision: str | None) -> None:
     """Go through the scenario that is on, in this revision, or in whichever is found."""
     scenario = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
+    if scenario not in REFUSED:
+        await go_through(scenario, url, revision)
+    else:
+        try:
+            await go_through(scenario, url, revision)
+        except REFUSED[scenario] as refusal:
+            sys.stdout.write(f"{refusal}\n")
+        else:
+            raise AssertionError(f"{scenario} has to be refused")
+    sys.stdout.write(f"{DONE}\n")
+
+
+async def go_through(scenario: str, url: str, revision: str | None) -> None:
+    """Connect, log in where the scenario is about that, and do what it wants to see."""
+    context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
+    # The suite starts all clients at once; a probe that is not answered in time is not what is tried here.
     async with connect(
         url,
+        limits=ClientLimits(probe_seconds=30),
         name="everything-client",
         version="1.0",
         revisions=[revision] if revision else None,
         elicit=fill_in_after_another_call if scenario == "sep-2322-client-request-state" else fill_in,
         sample=complete,
         roots=[Root(uri="file:///home/me")],
+        auth=credentials(scenario, context) if scenario.startswith("auth/") else None,
     ) as client:
         await SCENARIOS.get(scenario, look_around)(client)
-    sys.stdout.write(f"{DONE}\n")
 
 
 if __name__ == "__main__":

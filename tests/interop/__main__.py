@@ -16,10 +16,11 @@ from tests.installations import Node, node
 from tests.interop import page
 from tests.interop.client_expectations import LABELS
 from tests.interop.http_runs import Web
+from tests.interop.logins.runs import failures as login_failures
 from tests.interop.packages.runs import failures as package_failures
 from tests.interop.packages.runs import packages
 from tests.interop.peer_packages import OLDEST_NODE, Peer, Server, install, install_server, over, peers, servers
-from tests.interop.protected.runs import failures as login_failures
+from tests.interop.protected.runs import failures as protected_failures
 from tests.interop.relay import Relay
 from tests.interop.server_expectations import spoken
 from tests.interop.sloppy.readings import faults, stored
@@ -76,10 +77,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 wrong += disagreements(web.agreements(), "HTTP")
             with timed("packages as they come"):
                 wrong += package_failures(each for each in packages() if each.always)
-            with timed("tasks"):
-                wrong += task_failures(lambda peer, transport: transport in peer.always)
             with timed("logins"):
                 wrong += login_failures()
+            with timed("tasks"):
+                wrong += task_failures(lambda peer, transport: transport in peer.always)
+            with timed("protected servers"):
+                wrong += protected_failures()
             wrong += faults(stored())  # what `nox -s sloppy` has read
             PAGE.write_text(page.text(clients, others, results, found), encoding="utf-8", newline="\n")
     verdicts = [verdict.outcome for each in results.values() for verdict in each.values()]

@@ -20,8 +20,8 @@ HEAD: Final = """\
 Written by `python -m tests.specification page`; do not edit.
 
 Each sentence of the specification with MUST or SHOULD is a rule. `tests/rules.jsonl` has a line for each rule of the
-five revisions; of the pages about authorization, it has the rules for servers. The line has the place of the sentence,
-and the verdict on mcpgen; it does not repeat the sentence. A test names the rules that it checks by their digests
+five revisions. The line has the place of the sentence, and the verdict on mcpgen; it does not repeat the sentence. A
+test names the rules that it checks by their digests
 ([tests/README.md](../tests/README.md#cite-a-rule)). For each rule that counts as tested here, a test runs in each
 revision that has the rule; otherwise `tests/specification/test_rules.py` fails.
 

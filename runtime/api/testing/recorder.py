@@ -16,6 +16,7 @@ from mcpgen.runtime.protocol.trace.tracer import Tracer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
+    from contextlib import AbstractContextManager
 
     from mcpgen.runtime.api.connect import Target
     from mcpgen.runtime.errors import TransportClosed
@@ -150,6 +151,9 @@ class _RecordedEndpoint:
 
     def request_lost(self, request_id: RequestId, failure: Exception) -> None:
         self._endpoint.request_lost(request_id, failure)
+
+    def paused(self) -> AbstractContextManager[object]:
+        return self._endpoint.paused()
 
     async def ready(self) -> None:
         await self._endpoint.ready()

@@ -6,7 +6,7 @@ several rounds (``input_required``) is known only after the last one.
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -17,7 +17,7 @@ from mcpgen.runtime.protocol.messages import Batch, Response
 from mcpgen.runtime.protocol.reading_policy import SUSPECT, meant_id, meant_message
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Hashable, Sequence
+    from collections.abc import AsyncGenerator, Generator, Hashable, Sequence
 
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.protocol.framing import Frame, OversizedLine
@@ -57,6 +57,7 @@ class RecordingTransport:
         self.frames: int = 0
         self._pending: dict[object, str] = {}
         self._asked: set[object] = set()
+        self._pauses = 0
         self._transport = transport
         self._results: dict[str, bytes] = {}
 
@@ -83,9 +84,18 @@ class RecordingTransport:
     def awaited(self) -> str | None:
         """The method of a request that the server has not answered.
 
-        None if there is none, or if the server itself waits for an answer.
+        None if there is none, if the server itself waits for an answer, or if a person logs in.
         """
-        return None if self._asked else next(iter(self._pending.values()), None)
+        return None if self._asked or self._pauses else next(iter(self._pending.values()), None)
+
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        """Record that a person is asked to log in within the block."""
+        self._pauses += 1
+        try:
+            yield
+        finally:
+            self._pauses -= 1
 
     def note_sent(self, message: bytes) -> None:
         """Record the messages in a frame for the server."""
@@ -162,6 +172,11 @@ class _RecordingChannel:
     def request_lost(self, request_id: RequestId, failure: Exception) -> None:
         self._recorder.note_lost(request_id)
         self._endpoint.request_lost(request_id, failure)
+
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        with self._recorder.paused(), self._endpoint.paused():
+            yield
 
     async def ready(self) -> None:
         await self._endpoint.ready()

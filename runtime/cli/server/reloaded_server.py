@@ -10,7 +10,7 @@ an error.
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -27,6 +27,7 @@ from mcpgen.runtime.protocol.newest import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from mcpgen.runtime.cli.server.source_changes import SourceChanges
     from mcpgen.runtime.protocol.framing import Frame, OversizedLine
@@ -266,6 +267,10 @@ class _ServerSide:
 
     def request_lost(self, request_id: RequestId, failure: Exception) -> None:
         """Not called by a process."""
+
+    def paused(self) -> AbstractContextManager[None]:
+        """Not called by a process."""
+        return nullcontext()
 
     async def ready(self) -> None:
         """A relay is always ready: messages wait in the writer."""

@@ -14,6 +14,7 @@ connection to the server is lost.
 from __future__ import annotations
 
 from collections import deque
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -28,6 +29,7 @@ from mcpgen.runtime.transports.spawner import open_group
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
 
     from mcpgen.runtime.cli.trace.stdio_relay import TraceSink
     from mcpgen.runtime.errors import TransportClosed
@@ -185,6 +187,9 @@ class _Server:
         if request_id in self.pending:
             del self.pending[request_id]
             self._write(envelope.encode_error(request_id, Error(ErrorCode.INTERNAL_ERROR, error_text(failure))))
+
+    def paused(self) -> AbstractContextManager[None]:
+        return nullcontext()  # the client has the clocks
 
     async def ready(self) -> None:
         await self.below(self._max_queued_bytes)

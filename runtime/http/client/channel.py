@@ -33,6 +33,7 @@ from mcpgen.runtime.http.client.outgoing_messages import (
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
+    from contextlib import AbstractContextManager
 
     from mcpgen.runtime.http.client.http_requests import HttpRequests
     from mcpgen.runtime.http.client.http_session import HttpSession
@@ -137,6 +138,10 @@ class HttpChannel:
             if self._drained is None:
                 self._drained = anyio.Event()
             await self._drained.wait()
+
+    def paused(self) -> AbstractContextManager[object]:
+        """Stop the clocks of the client's requests within the block: a person is asked to log in."""
+        return self._protocol.incoming.paused()
 
     async def run(self, endpoint: ClientEndpoint, /) -> None:
         """Deliver the server's messages to *endpoint* until the channel has ended."""

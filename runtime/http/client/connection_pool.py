@@ -25,7 +25,7 @@ from mcpgen.runtime.http.client.http_exchange import CLOSE_SECONDS, IDLE_SECONDS
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator, Generator, Iterable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Sequence
 
 __all__ = ["ConnectionPool"]
 
@@ -38,12 +38,18 @@ class ConnectionPool(httpx.AsyncBaseTransport):
     Args:
         ssl_context: Verifies certificates.
         max_idle: The largest number of idle connections to one origin.
+        resolve: Returns the addresses of a host and a port to connect, in their order; None for all that it has.
     """
 
-    def __init__(self, ssl_context: ssl.SSLContext, max_idle: int) -> None:
+    def __init__(
+        self,
+        ssl_context: ssl.SSLContext,
+        max_idle: int,
+        resolve: Callable[[str, int], Awaitable[Sequence[str]]] | None = None,
+    ) -> None:
         self._ssl_context = ssl_context
         self._max_idle = max_idle
-        self._backend = _NetworkBackend()
+        self._backend = _NetworkBackend(resolve)
         self._idle: dict[_Origin, deque[httpcore.AsyncHTTPConnection]] = {}
         self._open: set[httpcore.AsyncHTTPConnection] = set()
 
@@ -167,7 +173,8 @@ def _translated(request: httpx.Request) -> Generator[None]:
 class _NetworkBackend(httpcore.AsyncNetworkBackend):
     """Open connections that write the head of a request together with its body."""
 
-    def __init__(self) -> None:
+    def __init__(self, resolve: Callable[[str, int], Awaitable[Sequence[str]]] | None) -> None:
+        self._resolve = resolve
         backend: Any = httpcore.AnyIOBackend  # httpcore types it as a stand-in for installations without anyio
         self._inner: httpcore.AsyncNetworkBackend = backend()
 
@@ -179,8 +186,20 @@ class _NetworkBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Open a connection."""
-        return _CoalescingStream(await self._inner.connect_tcp(host, port, timeout, local_address, socket_options))
+        """Open a connection to the first address that answers."""
+        try:
+            hosts = [host] if self._resolve is None else await self._resolve(host, port)
+        except OSError as error:
+            raise httpcore.ConnectError(str(error)) from error
+        for number, each in enumerate(hosts, 1):
+            try:
+                return _CoalescingStream(
+                    await self._inner.connect_tcp(each, port, timeout, local_address, socket_options)
+                )
+            except httpcore.ConnectError:
+                if number == len(hosts):
+                    raise
+        raise httpcore.ConnectError("the host has no address")
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""

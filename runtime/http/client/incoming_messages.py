@@ -7,6 +7,7 @@ Spec:
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,6 +21,8 @@ from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Malformed, Me
 from mcpgen.runtime.protocol.reading_policy import SUSPECT, is_meant_id, meant_message
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from mcpgen.runtime.http.client.outgoing_messages import OutgoingMessage
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.protocol.messages import RequestId
@@ -69,6 +72,10 @@ class IncomingMessages:
         """Return when the client takes more messages."""
         if self._endpoint is not None:
             await self._endpoint.ready()
+
+    def paused(self) -> AbstractContextManager[object]:
+        """Stop the clocks of the client's requests within the block."""
+        return nullcontext() if self._endpoint is None else self._endpoint.paused()
 
     def fail(self, request_id: RequestId, failure: Exception) -> None:
         """Report that a request will not be answered."""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     import httpx
 
+    from mcpgen.runtime.http.client.auth.authorization import Authorization
+    from mcpgen.runtime.http.client.auth.credentials import Credentials
     from mcpgen.runtime.http.client.channel import HttpChannel
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.transports.interfaces import Channel
@@ -54,7 +56,8 @@ class Http:
     Args:
         url: The URL, such as ``https://example.com/mcp``.
         headers: More headers for each request, such as one with an API key.
-        auth: Credentials: the result of `bearer`, or any other `httpx.Auth`, such as one for OAuth.
+        auth: Credentials: `OAuth`, to let a person log in; `ClientCredentials` or `JwtAssertion`, for a program; the
+            result of `bearer`, for a token; or any other `httpx.Auth`.
         client: The HTTP client that makes the requests, with its own proxies, certificates and timeouts. This transport
             does not close it. Its pool should allow one connection for each concurrent call and each open stream. By
             default, each connection to a server has an HTTP client of its own.
@@ -68,17 +71,20 @@ class Http:
         url: str,
         *,
         headers: Mapping[str, str] | None = None,
-        auth: httpx.Auth | None = None,
+        auth: httpx.Auth | Credentials | None = None,
         client: httpx.AsyncClient | None = None,
     ) -> None:
         found = import_httpx()
         self._address = parse_address(url)
         self._headers = _checked_headers(headers)
-        if auth is not None and not isinstance(auth, found.Auth):
-            raise UsageError(f"`auth` must be an httpx.Auth, such as bearer(token), not {type(auth).__name__}")
+        self._auth: httpx.Auth | None = None
+        self._credentials: Credentials | None = None
+        if auth is None or isinstance(auth, found.Auth):
+            self._auth = cast("httpx.Auth | None", auth)
+        else:
+            self._credentials = _checked_credentials(auth)
         if client is not None and not isinstance(client, found.AsyncClient):
             raise UsageError(f"`client` must be an httpx.AsyncClient, not {type(client).__name__}")
-        self._auth = auth
         self._client: httpx.AsyncClient | None = client
 
     def __repr__(self) -> str:
@@ -111,19 +117,39 @@ class Http:
 
         async with AsyncExitStack() as stack:
             opening = open_exchange(self._address, limits, self._headers, self._auth, self._client)
-            requests = HttpRequests(await stack.enter_async_context(opening), self._address)
+            exchange = await stack.enter_async_context(opening)
             async with open_group() as group, open_spawner(_REQUEST_CLEANUP_SECONDS) as spawner:
-                channel = HttpChannel(requests, limits, group, spawner, self.identity)
+                authorization: Authorization | None = None
+                if self._credentials is not None:
+                    from mcpgen.runtime.http.client.auth.authorization import Authorization  # noqa: PLC0415
+                    from mcpgen.runtime.http.client.auth.authorized_exchange import AuthorizedExchange  # noqa: PLC0415
+
+                    authorization = Authorization(self._credentials, self._address, group)
+                    exchange = AuthorizedExchange(exchange, authorization)
+                channel = HttpChannel(HttpRequests(exchange, self._address), limits, group, spawner, self.identity)
+                if authorization is not None:
+                    authorization.pausing = channel.paused
                 stack.push_async_callback(_end_session, channel)  # called when the tasks of the group have ended
                 try:
                     yield channel
                 finally:
+                    if authorization is not None:
+                        authorization.close()
                     channel.close()
 
 
 async def _end_session(channel: HttpChannel) -> None:
     with anyio.move_on_after(_END_SESSION_SECONDS, shield=True):
         await channel.end_session()
+
+
+def _checked_credentials(auth: Any) -> Credentials:  # noqa: ANN401 (any object that a caller passes)
+    # Most clients need none of these.
+    from mcpgen.runtime.http.client.auth.credentials import ClientCredentials, JwtAssertion, OAuth  # noqa: PLC0415
+
+    if not isinstance(auth, OAuth | ClientCredentials | JwtAssertion):
+        raise UsageError(f"`auth` must be OAuth(), or an httpx.Auth such as bearer(token), not {type(auth).__name__}")
+    return auth
 
 
 def _checked_headers(headers: Any) -> dict[str, str]:  # noqa: ANN401 (any object that a caller passes)

@@ -1,0 +1,147 @@
+"""How a client gets its id at an authorization server: in advance, by a metadata document, or by registering.
+
+Spec:
+    2026-07-28, basic/authorization/client-registration; RFC 7591.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from mcpgen.runtime.http.errors import LoginFailed
+
+if TYPE_CHECKING:
+    from mcpgen.runtime.http.auth.discovery import ServerMetadata
+
+__all__ = [
+    "Registration",
+    "RegistrationKind",
+    "decode_registration",
+    "registration_kind",
+    "registration_request",
+    "secret_method",
+]
+
+RegistrationKind: TypeAlias = Literal["given", "document", "dynamic"]
+
+_BASIC: Final = "client_secret_basic"
+_POST: Final = "client_secret_post"
+_NONE: Final = "none"
+
+
+class Registration(Struct, frozen=True, omit_defaults=True):
+    """The credentials of a client at one authorization server.
+
+    Attributes:
+        issuer: The authorization server, to which alone they are sent.
+        client_id: The id of the client.
+        secret: Its secret; None for a public client.
+        method: How it authenticates at the token endpoint.
+        redirect_uri: The registered redirect URI; empty if it does not matter.
+        expires_at: When the secret expires, in seconds of the system's clock; 0 for never.
+    """
+
+    issuer: str
+    client_id: str
+    secret: str | None = None
+    method: str = _NONE
+    redirect_uri: str = ""
+    expires_at: float = 0
+
+    def __repr__(self) -> str:
+        return f"Registration(issuer={self.issuer!r})"
+
+
+class _Reply(Struct):
+    client_id: str
+    client_secret: str | None = None
+    token_endpoint_auth_method: str | None = None
+    client_secret_expires_at: float | None = None
+
+
+def registration_kind(*, client_id: str | None, document_url: str | None, metadata: ServerMetadata) -> RegistrationKind:
+    """Return how the client gets its id.
+
+    Args:
+        client_id: The id that the program has; None for none.
+        document_url: The URL of the client's own metadata document; None for none.
+        metadata: The metadata of the authorization server.
+
+    Raises:
+        LoginFailed: There is no way; the program must be given an id.
+
+    Spec:
+        2026-07-28, basic/authorization/client-registration: credentials that were registered in advance, then a client
+        id metadata document, then dynamic registration, then the user.
+    """
+    if client_id is not None:
+        return "given"
+    if document_url is not None and metadata.client_id_metadata_document_supported:
+        return "document"
+    if metadata.registration_endpoint is not None:
+        return "dynamic"
+    ways = "a client id metadata document" if metadata.client_id_metadata_document_supported else "clients known to it"
+    raise LoginFailed(
+        f"the authorization server {metadata.issuer!r} takes only {ways}; register a client there, and pass its id: "
+        "OAuth(client_id=…), or `mcpgen login --client-id`"
+    )
+
+
+def registration_request(metadata: ServerMetadata, *, name: str, redirect_uri: str) -> bytes:
+    """Return the JSON of a registration request.
+
+    It has no ``scope``: an authorization server could then refuse more scopes, which a call may need later.
+
+    Spec:
+        RFC 7591, section 2; 2026-07-28, basic/authorization/client-registration, "Application Type and Redirect URI
+        Constraints".
+    """
+    is_local = redirect_uri.startswith("http://")  # https only for applications on the web
+    request: dict[str, Any] = {
+        "client_name": name,
+        "redirect_uris": [redirect_uri],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": _public_or_secret(metadata),
+        "application_type": "native" if is_local else "web",
+    }
+    return msgspec.json.encode(request)
+
+
+def decode_registration(body: bytes, *, issuer: str, redirect_uri: str) -> Registration:
+    """Return the registration in the reply *body*.
+
+    The reply counts, and not what was asked for: it may have a secret although the client asked for none.
+
+    Raises:
+        LoginFailed: The reply has no client id, or asks for a method that the client does not have.
+    """
+    try:
+        found = msgspec.json.decode(body, type=_Reply)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise LoginFailed("the reply to the registration has no `client_id`, or is not JSON") from None
+    method = found.token_endpoint_auth_method or (_NONE if found.client_secret is None else _BASIC)
+    if method not in (_NONE, _BASIC, _POST) or (method != _NONE and found.client_secret is None):
+        raise LoginFailed("the authorization server registered the client with a method that needs a key or a secret")
+    secret = None if method == _NONE else found.client_secret
+    expires_at = found.client_secret_expires_at or 0
+    return Registration(issuer, found.client_id, secret, method, redirect_uri, expires_at)
+
+
+def secret_method(metadata: ServerMetadata, secret: str | None) -> str:
+    """Return how a client with these credentials authenticates, if its registration does not say."""
+    if secret is None:
+        return _NONE
+    listed = metadata.token_endpoint_auth_methods_supported
+    # RFC 8414, section 2: without a list, it is client_secret_basic.
+    return _POST if listed is not None and _BASIC not in listed and _POST in listed else _BASIC
+
+
+def _public_or_secret(metadata: ServerMetadata) -> str:
+    listed = metadata.token_endpoint_auth_methods_supported
+    if listed is None:
+        return _NONE
+    return next((each for each in (_NONE, _BASIC, _POST) if each in listed), _NONE)

@@ -1,0 +1,58 @@
+"""The resource for which a client requests a token: the identifier of the MCP server, exactly as the server writes it.
+
+Spec:
+    RFC 8707, section 2; RFC 9728, section 3.3; 2026-07-28, basic/authorization, "Resource Parameter Implementation".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+from mcpgen.runtime.errors import printable
+from mcpgen.runtime.http.errors import LoginFailed
+
+__all__ = ["chosen_resource"]
+
+_PORTS: Final = {"http": 80, "https": 443}
+_MAX_SHOWN_CHARS: Final = 200
+
+
+def chosen_resource(server_url: str, named: str) -> str:
+    """Return the resource that the metadata names, unchanged.
+
+    Args:
+        server_url: The URL of the MCP server.
+        named: ``resource`` of its protected resource metadata. It is the URL itself, or a part of its path from the
+            left: one identifier for several endpoints of an origin.
+
+    Raises:
+        LoginFailed: It identifies another server, which could use the token here.
+    """
+    try:
+        ours, theirs = urlsplit(server_url), urlsplit(named)
+        is_same = _origin(ours) == _origin(theirs) and _is_part(theirs, ours)
+    except ValueError:
+        is_same = False
+    if not is_same or "#" in named:
+        shown = printable(named[:_MAX_SHOWN_CHARS].partition("?")[0])
+        raise LoginFailed(
+            f"the server's resource metadata is for {shown!r}, which is another server; do not log in, or use its URL"
+        )
+    return named
+
+
+def _origin(parts: SplitResult) -> tuple[str, str, int | None]:
+    return parts.scheme, parts.hostname or "", parts.port or _PORTS.get(parts.scheme)
+
+
+def _is_part(theirs: SplitResult, ours: SplitResult) -> bool:
+    if theirs.query and theirs.query != ours.query:
+        return False
+    part, whole = _segments(theirs.path), _segments(ours.path)
+    return ".." not in part and whole[: len(part)] == part
+
+
+def _segments(path: str) -> list[str]:
+    stripped = path.strip("/")
+    return stripped.split("/") if stripped else []

@@ -1,0 +1,49 @@
+"""Which scopes a client requests: only those that it needs now.
+
+Spec:
+    2026-07-28, basic/authorization, "Scope Selection Strategy", "Refresh Tokens" and "Step-Up Authorization Flow".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["OFFLINE", "needs_step_up", "selected_scopes", "step_up_scopes"]
+
+OFFLINE: Final = "offline_access"
+"""The scope with which an authorization server issues refresh tokens."""
+
+
+def selected_scopes(
+    configured: Sequence[str] | None,
+    challenged: Sequence[str],
+    resource_scopes: Sequence[str] | None,
+    server_scopes: Sequence[str] | None,
+) -> tuple[str, ...]:
+    """Return the scopes of the first authorization request; empty to leave the parameter out.
+
+    Args:
+        configured: Those that the program has chosen; None for none.
+        challenged: Those of the challenge.
+        resource_scopes: ``scopes_supported`` of the protected resource metadata.
+        server_scopes: ``scopes_supported`` of the authorization server, which decides about ``offline_access``.
+    """
+    if configured is not None:
+        return tuple(dict.fromkeys(configured))
+    chosen = [each for each in challenged or resource_scopes or () if each != OFFLINE]
+    if chosen and OFFLINE in (server_scopes or ()):
+        chosen.append(OFFLINE)
+    return tuple(dict.fromkeys(chosen))
+
+
+def needs_step_up(requested: Sequence[str], challenged: Sequence[str]) -> bool:
+    """Return whether another authorization can help: not if all the scopes were requested before."""
+    return not set(challenged) <= set(requested)
+
+
+def step_up_scopes(requested: Sequence[str], challenged: Sequence[str]) -> tuple[str, ...]:
+    """Return the union of the scopes that were requested before and those of the challenge."""
+    return tuple(dict.fromkeys([*requested, *challenged]))

@@ -1,0 +1,135 @@
+"""HTTP requests of a login: to metadata, registration and token endpoints. They are bounded in size and time.
+
+Redirects are not followed: the target could be another authorization server, or a host of a private network. The
+requests have no credentials of the MCP server, and no cookies.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+from urllib.request import getproxies
+
+import anyio
+import httpx
+from msgspec import Struct
+
+from mcpgen import __version__
+from mcpgen.runtime.http.client.auth.address_guard import is_address
+from mcpgen.runtime.http.client.connection_pool import ConnectionPool
+from mcpgen.runtime.http.client.http_exchange import CLOSE_SECONDS, system_message, trusted_certificates
+from mcpgen.runtime.http.errors import LoginFailed
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+
+    from mcpgen.runtime.http.client.auth.address_guard import AddressGuard
+
+__all__ = ["AuthReply", "AuthRequests"]
+
+# A metadata document of a large provider has 5 KiB, a JWT with groups 10 KiB.
+_MAX_BYTES: Final = 512 * 1024
+_SECONDS: Final = 30.0
+
+_HEADERS: Final = {
+    "user-agent": f"mcpgen/{__version__}",
+    "accept": "application/json",
+    "accept-encoding": "identity",
+}
+
+
+class AuthReply(Struct, frozen=True):
+    """A reply.
+
+    Attributes:
+        status: The HTTP status.
+        body: The body.
+        nonce: The nonce for the next proof of DPoP; None if there is none.
+    """
+
+    status: int
+    body: bytes
+    nonce: str | None = None
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the request was granted."""
+        return 200 <= self.status < 300  # noqa: PLR2004 (as HTTP counts)
+
+
+class AuthRequests:
+    """Makes the requests of one login.
+
+    Args:
+        guard: Which hosts may be asked.
+    """
+
+    def __init__(self, guard: AddressGuard) -> None:
+        self._guard = guard
+
+    async def get(self, url: str, headers: Mapping[str, str] | None = None) -> AuthReply:
+        """Return the document at *url*.
+
+        Raises:
+            LoginFailed: There is no reply, or it is too long, or the URL may not be requested.
+        """
+        return await self._send("GET", url, headers or {}, None)
+
+    async def post_form(self, url: str, form: Mapping[str, str], headers: Mapping[str, str]) -> AuthReply:
+        """Send *form*, and return the reply; see `get`."""
+        return await self._send("POST", url, headers, dict(form))
+
+    async def post_json(self, url: str, document: bytes) -> AuthReply:
+        """Send a JSON document, and return the reply; see `get`."""
+        return await self._send("POST", url, {"content-type": "application/json"}, document)
+
+    async def _send(
+        self, verb: str, url: str, headers: Mapping[str, str], body: dict[str, str] | bytes | None
+    ) -> AuthReply:
+        self._guard.check_url(url, "a URL of the login")
+        host = urlsplit(url).hostname or ""
+        form, content = (body, None) if isinstance(body, dict) else (None, body)
+        try:
+            with anyio.fail_after(_SECONDS):
+                if is_address(host):  # also with a proxy
+                    await self._guard.addresses(host, 0)
+                async with self._client() as client:
+                    request = client.build_request(
+                        verb, url, headers={**_HEADERS, **headers}, data=form, content=content
+                    )
+                    response = await client.send(request, stream=True)
+                    try:
+                        return AuthReply(
+                            response.status_code, await _read(response), response.headers.get("dpop-nonce")
+                        )
+                    finally:
+                        with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+                            await response.aclose()
+        except TimeoutError:
+            raise LoginFailed(f"{host} did not answer within {_SECONDS:g} seconds") from None
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError) as error:
+            raise LoginFailed(f"{host} cannot be reached: {system_message(error)}") from error
+
+    @asynccontextmanager
+    async def _client(self) -> AsyncGenerator[httpx.AsyncClient]:
+        trust = trusted_certificates()
+        if getproxies():
+            client = httpx.AsyncClient(verify=trust, timeout=_SECONDS)
+        else:
+            pool = ConnectionPool(trust, 1, resolve=self._guard.addresses)
+            client = httpx.AsyncClient(transport=pool, timeout=_SECONDS)
+        try:
+            yield client
+        finally:
+            with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+                await client.aclose()
+
+
+async def _read(response: httpx.Response) -> bytes:
+    body = bytearray()
+    async for chunk in response.aiter_raw():
+        body += chunk
+        if len(body) > _MAX_BYTES:
+            raise LoginFailed(f"{response.url.host} sent more than {_MAX_BYTES // 1024} KiB")
+    return bytes(body)

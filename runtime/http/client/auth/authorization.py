@@ -1,0 +1,364 @@
+"""The tokens of one connection: which one a request carries, and what follows when the server refuses it.
+
+Theory of operation. A request goes out with the token that the store has, or with none. The server's challenge decides
+what follows: a refresh, a login, or a login for more scopes. All requests that are refused meanwhile wait for the same
+task, which belongs to the connection: a call that is cancelled does not end the login that others wait for. While they
+wait, the clocks of their calls stand still.
+
+The task holds the lock of the store, which reaches across processes. First it reads the tokens again: another program
+may have just got new ones.
+
+Spec:
+    2026-07-28, basic/authorization, "Error Handling" and "Refresh Tokens"; and
+    basic/authorization/client-registration, "Authorization Server Binding".
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Final
+
+import anyio
+import msgspec
+from msgspec import Struct, structs
+
+from mcpgen.runtime.errors import McpgenError
+from mcpgen.runtime.http.auth.grants import Tokens, refresh_form
+from mcpgen.runtime.http.auth.proofs import MAX_NONCE_CHARS, NONCE_ERROR, ProofKey
+from mcpgen.runtime.http.auth.scopes import needs_step_up, selected_scopes, step_up_scopes
+from mcpgen.runtime.http.client.auth.address_guard import AddressGuard
+from mcpgen.runtime.http.client.auth.auth_requests import AuthRequests
+from mcpgen.runtime.http.client.auth.code_login import CodeLogin
+from mcpgen.runtime.http.client.auth.credentials import OAuth
+from mcpgen.runtime.http.client.auth.machine_grants import machine_tokens
+from mcpgen.runtime.http.client.auth.server_discovery import discover
+from mcpgen.runtime.http.client.auth.token_endpoint import TokenEndpoint, TokenRefused
+from mcpgen.runtime.http.client.auth.token_store import MemoryTokenStore
+from mcpgen.runtime.http.errors import LoginFailed, LoginNeeded
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from contextlib import AbstractContextManager
+
+    from mcpgen.runtime.http.auth.challenges import Challenge
+    from mcpgen.runtime.http.client.address import Address
+    from mcpgen.runtime.http.client.auth.credentials import Credentials
+    from mcpgen.runtime.http.client.auth.server_discovery import Discovery
+    from mcpgen.runtime.http.client.auth.token_store import TokenStore
+    from mcpgen.runtime.transports.spawner import Group
+
+__all__ = ["Attempts", "Authorization", "stored_tokens", "tokens_key"]
+
+_UNAUTHORIZED: Final = 401
+_FORBIDDEN: Final = 403
+
+# 2026-07-28, basic/authorization, "Step-Up Authorization Flow": "no more than a few times".
+_MAX_STEP_UPS: Final = 2
+
+# Errors of token endpoints that do not know `resource` with a refresh token, such as the one of Entra ID.
+_REFUSES_RESOURCE: Final = frozenset({"invalid_request", "invalid_target", "invalid_resource"})
+
+
+class Attempts(Struct):
+    """What was tried for one request.
+
+    Attributes:
+        has_nonce: Whether a new nonce was tried.
+        has_token: Whether a new token was tried.
+        step_ups: How often more scopes were requested.
+    """
+
+    has_nonce: bool = False
+    has_token: bool = False
+    step_ups: int = 0
+
+
+class _Flight(Struct, eq=False):
+    """Work that all refused requests wait for."""
+
+    done: anyio.Event
+    failure: Exception | None = None
+
+
+class Authorization:
+    """The tokens of one connection.
+
+    Attributes:
+        pausing: Returns a block in which the clocks of calls stand still.
+
+    Args:
+        credentials: The choices of the program.
+        address: The URL of the MCP server.
+        group: Runs logins.
+    """
+
+    def __init__(self, credentials: Credentials, address: Address, group: Group) -> None:
+        self.pausing: Callable[[], AbstractContextManager[object]] = nullcontext
+        self._credentials = credentials
+        self._address = address
+        self._group = group
+        self._store: TokenStore = credentials.store if isinstance(credentials, OAuth) else MemoryTokenStore()
+        self._key = tokens_key(credentials, address)
+        self._guard = AddressGuard(address.url)
+        self._requests = AuthRequests(self._guard)
+        self._tokens: Tokens | None = None
+        self._proof_key: ProofKey | None = None
+        self._nonce: str | None = None
+        self._is_loaded = False
+        self._is_closed = False
+        self._has_no_server = False  # whether no authorization server was found, and no person can be asked
+        self._flight: _Flight | None = None
+
+    def close(self) -> None:
+        """Get no more tokens: the connection is being closed."""
+        self._is_closed = True
+
+    async def tokens(self) -> Tokens | None:
+        """Return the tokens for the next request; None if there are none yet.
+
+        Raises:
+            LoginFailed: They cannot be refreshed now.
+        """
+        if not self._is_loaded:
+            self._use(await self._stored())
+            self._is_loaded = True
+        tokens = self._tokens
+        if tokens is None or self._is_closed or tokens.is_fresh(time.time()):
+            return tokens
+        await self._once(lambda: self._refresh_expired(tokens))
+        return self._tokens
+
+    def header_lines(self, tokens: Tokens, verb: str, url: str) -> list[tuple[str, str]]:
+        """Return the headers with which a request carries *tokens*."""
+        if tokens.key is None or self._proof_key is None:
+            return [("authorization", f"Bearer {tokens.access_token}")]
+        proof = self._proof_key.proof(verb, url, now=time.time(), token=tokens.access_token, nonce=self._nonce)
+        return [("authorization", f"DPoP {tokens.access_token}"), ("dpop", proof)]
+
+    def note_nonce(self, nonce: str | None) -> None:
+        """Keep the nonce of a response for the next proof."""
+        if nonce and len(nonce) <= MAX_NONCE_CHARS and nonce.isascii() and nonce.isprintable():
+            self._nonce = nonce
+
+    def reaction(
+        self, status: int, challenge: Challenge | None, used: Tokens | None, attempts: Attempts
+    ) -> Callable[[], Awaitable[None]] | None:
+        """Return what to do before the request is sent again, after its response *status*; None if it is final.
+
+        What to do raises `LoginNeeded` if a person has to log in, but may not be asked; and `LoginFailed`.
+
+        Args:
+            status: The status of the response.
+            challenge: Its challenge; None if it has none for access tokens.
+            used: The tokens that the request carried.
+            attempts: What was tried for this request before.
+
+        Raises:
+            LoginFailed: The server refuses new tokens, too.
+        """
+        if self._is_closed or self._has_no_server:
+            return None
+        if status == _FORBIDDEN:
+            return self._reaction_to_forbidden(challenge, used, attempts)
+        if challenge is not None and challenge.error == NONCE_ERROR and not attempts.has_nonce and self._nonce:
+            attempts.has_nonce = True
+            return _nothing
+        if attempts.has_token:
+            raise LoginFailed("the server refuses the token that was issued for it just now")
+        attempts.has_token = True
+        return lambda: self._once(lambda: self._renew(used, challenge))
+
+    def _reaction_to_forbidden(
+        self, challenge: Challenge | None, used: Tokens | None, attempts: Attempts
+    ) -> Callable[[], Awaitable[None]] | None:
+        if challenge is None or challenge.error != "insufficient_scope" or used is None:
+            return None
+        if attempts.step_ups >= _MAX_STEP_UPS:
+            return None
+        current = self._tokens
+        if current is used and not needs_step_up(used.scopes, challenge.scopes):
+            return None  # the server demands what was requested before
+        attempts.step_ups += 1
+        return lambda: self._once(lambda: self._step_up(used, challenge))
+
+    # --- one task for all requests that wait
+
+    async def _once(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Wait for the running task; start *work* if none runs."""
+        flight = self._flight
+        if flight is None:
+            flight = self._flight = _Flight(anyio.Event())
+            self._group.start_soon(self._run, flight, work)
+        with self.pausing():
+            await flight.done.wait()
+        if flight.failure is not None:
+            raise copy.copy(flight.failure) from flight.failure.__cause__
+
+    async def _run(self, flight: _Flight, work: Callable[[], Awaitable[None]]) -> None:
+        try:
+            async with self._store.lock(self._key) if self._may_save else nullcontext():
+                await work()
+        except McpgenError as failure:
+            flight.failure = failure
+        except Exception as failure:  # noqa: BLE001 (the boundary: a store of the program, or a bug)
+            flight.failure = LoginFailed(f"unexpectedly, {type(failure).__name__} was raised")
+            flight.failure.__cause__ = failure
+        except BaseException:
+            flight.failure = LoginFailed("the connection was closed")
+            raise
+        finally:
+            self._flight = None
+            flight.done.set()
+
+    @property
+    def _may_save(self) -> bool:
+        """Whether there can be new tokens to store: not if there are none to refresh, and no person can be asked."""
+        credentials = self._credentials
+        return self._tokens is not None or not isinstance(credentials, OAuth) or credentials.interactive
+
+    async def _refresh_expired(self, expired: Tokens) -> None:
+        """Replace tokens that have expired, if that needs no login; otherwise forget them, so that the server asks."""
+        if not await self._adopt_newer(expired):
+            found = None if expired.refresh_token is None else await self._refreshed(expired, expired.refresh_token)
+            await self._keep(found)
+
+    async def _renew(self, refused: Tokens | None, challenge: Challenge | None) -> None:
+        """Replace tokens that the server refuses."""
+        if await self._adopt_newer(refused):
+            return
+        credentials = self._credentials
+        found = await self._discover(challenge)
+        metadata = found.metadata
+        if (
+            refused is not None
+            and refused.refresh_token is not None
+            and (refused.issuer, refused.resource) == (metadata.issuer, found.resource)
+        ):
+            refreshed = await self._refreshed(refused, refused.refresh_token)
+            if refreshed is not None:
+                await self._keep(refreshed)
+                return
+        challenged = () if challenge is None else challenge.scopes
+        listed = (
+            metadata.scopes_supported if isinstance(credentials, OAuth) else None
+        )  # programs need no refresh tokens
+        scopes = selected_scopes(credentials.scopes, challenged, found.scopes, listed)
+        await self._obtain(found, scopes, challenge)
+
+    async def _step_up(self, used: Tokens, challenge: Challenge) -> None:
+        """Get tokens that have the scopes of *challenge*, too."""
+        if await self._adopt_newer(used):
+            return
+        found = await self._discover(challenge)
+        await self._obtain(found, step_up_scopes(used.scopes, challenge.scopes), challenge)
+
+    async def _adopt_newer(self, used: Tokens | None) -> bool:
+        """Use the tokens that another task or program has stored since, if there are any; return whether it has."""
+        stored = await self._stored()
+        is_newer = stored is not None and (used is None or stored.access_token != used.access_token)
+        if stored is None or not is_newer or not stored.is_fresh(time.time()):
+            return False
+        self._use(stored)
+        return True
+
+    # --- tokens
+
+    async def _discover(self, challenge: Challenge | None) -> Discovery:
+        named = None if challenge is None else challenge.resource_metadata
+        return await discover(self._requests, self._address.url, named, self._credentials.issuer)
+
+    async def _obtain(self, found: Discovery, scopes: tuple[str, ...], challenge: Challenge | None) -> None:
+        credentials = self._credentials
+        needs_dpop = found.needs_dpop or (challenge is not None and challenge.scheme == "dpop")
+        key = ProofKey() if credentials.dpop == "on" or (credentials.dpop == "auto" and needs_dpop) else None
+        if not isinstance(credentials, OAuth):
+            tokens = await machine_tokens(credentials, found, self._requests, key, scopes)
+        elif credentials.interactive:
+            await self._check_binding(credentials, found)
+            tokens = await CodeLogin(credentials, found, self._requests, self._guard, key).run(scopes)
+        elif found.is_guess:
+            self._has_no_server = True  # the 401 itself says best what is wrong
+            return
+        else:
+            raise LoginNeeded(self._address.shown)
+        if credentials.dpop == "on" and tokens.key is None:
+            raise LoginFailed("the authorization server has not bound the token to the key (`dpop`)")
+        await self._keep(tokens)
+
+    async def _check_binding(self, oauth: OAuth, found: Discovery) -> None:
+        """Check that a client that was registered in advance is used only at one authorization server."""
+        if oauth.client_id is None or oauth.issuer is not None:
+            return
+        key, issuer = f"issuer of {oauth.client_id} {self._address.url}", found.metadata.issuer
+        known = await self._store.load(key)
+        if known is None:
+            await self._store.save(key, issuer.encode())
+        elif known != issuer.encode():
+            raise LoginFailed(
+                f"the server now uses the authorization server {issuer!r}, but the client {oauth.client_id!r} was "
+                "registered with another one; register it there, and pass OAuth(client_id=…, issuer=…)"
+            )
+
+    async def _stored(self) -> Tokens | None:
+        """Return the stored tokens; None if there are none, or those of another client than the given one."""
+        found, given = await stored_tokens(self._store, self._key), self._credentials.client_id
+        return None if found is None or given not in (None, found.client.client_id) else found
+
+    async def _refreshed(self, tokens: Tokens, refresh_token: str) -> Tokens | None:
+        """Return new tokens for a refresh token; None if it is no longer valid.
+
+        Raises:
+            LoginFailed: The token endpoint does not answer.
+        """
+        key = None if tokens.key is None else ProofKey(tokens.key)
+        endpoint = TokenEndpoint(self._requests, tokens.token_endpoint, tokens.client, key=key)
+        form = refresh_form(refresh_token=refresh_token, resource=tokens.resource)
+        for each in (form, {name: value for name, value in form.items() if name != "resource"}):
+            try:
+                found = await endpoint.tokens(
+                    each,
+                    resource=tokens.resource,
+                    scopes=tokens.scopes,
+                    revocation_endpoint=tokens.revocation_endpoint,
+                )
+            except TokenRefused as refused:
+                if refused.error.error not in _REFUSES_RESOURCE:
+                    return None
+                continue
+            return found if found.refresh_token is not None else structs.replace(found, refresh_token=refresh_token)
+        return None
+
+    async def _keep(self, tokens: Tokens | None) -> None:
+        """Use and store *tokens*."""
+        self._use(tokens)
+        if tokens is None:
+            await self._store.save(self._key, None)
+            return
+        await self._store.save(self._key, msgspec.json.encode(tokens))
+
+    def _use(self, tokens: Tokens | None) -> None:
+        self._tokens = tokens
+        self._proof_key = None if tokens is None or tokens.key is None else ProofKey(tokens.key)
+
+
+async def _nothing() -> None:
+    """Do nothing: the nonce is known."""
+
+
+def tokens_key(credentials: Credentials, address: Address) -> str:
+    """Return the key of the tokens for the server at *address*."""
+    name = credentials.client_name if isinstance(credentials, OAuth) else ""
+    return f"tokens {name} {address.url}"
+
+
+async def stored_tokens(store: TokenStore, key: str) -> Tokens | None:
+    """Return the tokens under *key*; None if there are none that can be read."""
+    document = await store.load(key)
+    if document is None:
+        return None
+    try:
+        return msgspec.json.decode(document, type=Tokens)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None

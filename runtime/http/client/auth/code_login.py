@@ -1,0 +1,199 @@
+"""The authorization code flow: a person logs in, and the client gets tokens.
+
+Spec:
+    2026-07-28, basic/authorization, "Authorization Flow Steps"; RFC 8252; RFC 7636; RFC 9207.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode, urlsplit
+
+import msgspec
+
+from mcpgen.runtime.http.auth.grants import code_form, decode_error
+from mcpgen.runtime.http.auth.issuers import AuthorizationRequest, code_of_response, has_state
+from mcpgen.runtime.http.auth.pkce import check_pkce, code_challenge
+from mcpgen.runtime.http.auth.registration import (
+    Registration,
+    decode_registration,
+    registration_kind,
+    registration_request,
+    secret_method,
+)
+from mcpgen.runtime.http.auth.scopes import OFFLINE
+from mcpgen.runtime.http.client.auth.loopback_receiver import open_receiver
+from mcpgen.runtime.http.client.auth.page_visit import page_response
+from mcpgen.runtime.http.client.auth.token_endpoint import TokenEndpoint, TokenRefused
+from mcpgen.runtime.http.errors import LoginFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mcpgen.runtime.http.auth.grants import Tokens
+    from mcpgen.runtime.http.auth.proofs import ProofKey
+    from mcpgen.runtime.http.auth.registration import RegistrationKind
+    from mcpgen.runtime.http.client.auth.address_guard import AddressGuard
+    from mcpgen.runtime.http.client.auth.auth_requests import AuthRequests
+    from mcpgen.runtime.http.client.auth.credentials import OAuth
+    from mcpgen.runtime.http.client.auth.loopback_receiver import LoopbackReceiver
+    from mcpgen.runtime.http.client.auth.server_discovery import Discovery
+
+__all__ = ["CodeLogin"]
+
+_NO_SERVER: Final = (
+    "the server wants credentials, but names no authorization server; if it takes a token or a key, pass "
+    "Http(url, auth=bearer(token)), or headers"
+)
+_INVALID_CLIENT: Final = "invalid_client"
+
+
+class CodeLogin:
+    """One login.
+
+    Args:
+        oauth: The choices of the program.
+        found: The authorization server.
+        requests: Makes the requests.
+        guard: Checks the URL of the login page.
+        key: The key to bind tokens to; None for bearer tokens.
+    """
+
+    def __init__(
+        self, oauth: OAuth, found: Discovery, requests: AuthRequests, guard: AddressGuard, key: ProofKey | None
+    ) -> None:
+        self._oauth = oauth
+        self._found = found
+        self._metadata = found.metadata
+        self._requests = requests
+        self._guard = guard
+        self._key = key
+
+    async def run(self, scopes: Sequence[str]) -> Tokens:
+        """Let the person log in, and return tokens for *scopes*.
+
+        Raises:
+            LoginFailed: The login has failed, or took too long.
+        """
+        if self._found.resource is not None and not self._oauth.assume_pkce:
+            check_pkce(self._metadata)
+        if self._metadata.authorization_endpoint is None:
+            raise LoginFailed(f"the authorization server {self._metadata.issuer!r} has no login page")
+        known = await self._stored_client()
+        port = 0 if known is None else urlsplit(known.redirect_uri).port or 0
+        async with AsyncExitStack() as stack:
+            redirect_uri, receiver = self._oauth.redirect_uri, None
+            if redirect_uri is None or redirect_uri.startswith("http://"):
+                receiver = await stack.enter_async_context(open_receiver(redirect_uri, port))
+                redirect_uri = receiver.redirect_uri
+            client = known
+            if client is None or (client.redirect_uri and client.redirect_uri != redirect_uri):
+                client = await self._new_client(redirect_uri)
+            try:
+                return await self._log_in(client, redirect_uri, receiver, scopes)
+            except TokenRefused as refused:
+                if refused.error.error == _INVALID_CLIENT:  # it was removed there; the next login registers again
+                    await self._forget_client()
+                raise LoginFailed(f"the token endpoint answered {refused.error}") from None
+
+    async def _log_in(
+        self, client: Registration, redirect_uri: str, receiver: LoopbackReceiver | None, scopes: Sequence[str]
+    ) -> Tokens:
+        metadata, resource = self._metadata, self._found.resource
+        request = AuthorizationRequest(
+            issuer=metadata.issuer,
+            sends_issuer=bool(metadata.authorization_response_iss_parameter_supported),
+            state=secrets.token_urlsafe(32),
+            verifier=secrets.token_urlsafe(48),
+            redirect_uri=redirect_uri,
+        )
+        waiting = None if receiver is None else receiver.waiting_for(lambda each: has_state(each, request))
+        response_url = await page_response(self._oauth, self._url(request, client, scopes), waiting)
+        code = code_of_response(response_url, request)
+        endpoint = TokenEndpoint(self._requests, metadata.token_endpoint, client, key=self._key)
+        form = code_form(code=code, redirect_uri=redirect_uri, verifier=request.verifier, resource=resource)
+        return await endpoint.tokens(
+            form, resource=resource, scopes=scopes, revocation_endpoint=metadata.revocation_endpoint
+        )
+
+    def _url(self, request: AuthorizationRequest, client: Registration, scopes: Sequence[str]) -> str:
+        """Return the URL of the login page."""
+        query = {
+            "response_type": "code",
+            "client_id": client.client_id,
+            "redirect_uri": request.redirect_uri,
+            "state": request.state,
+            "code_challenge": code_challenge(request.verifier),
+            "code_challenge_method": "S256",
+        }
+        if scopes:
+            query["scope"] = " ".join(scopes)
+        if OFFLINE in scopes:
+            query["prompt"] = "consent"  # OpenID Connect, section 11: without it, the scope is ignored
+        if self._found.resource is not None:
+            query["resource"] = self._found.resource
+        page = self._metadata.authorization_endpoint or ""
+        self._guard.check_url(page, "the login page")
+        if "#" in page:
+            raise LoginFailed("the URL of the login page has a fragment")
+        return f"{page}{'&' if '?' in page else '?'}{urlencode(query)}"
+
+    # --- the client's id
+
+    @property
+    def _client_key(self) -> str:
+        oauth = self._oauth
+        return f"client {self._metadata.issuer} {oauth.client_name} {oauth.redirect_uri or ''}"
+
+    async def _stored_client(self) -> Registration | None:
+        """Return the client of an earlier registration at this authorization server."""
+        if self._kind() != "dynamic":
+            return None
+        document = await self._oauth.store.load(self._client_key)
+        if document is None:
+            return None
+        try:
+            found = msgspec.json.decode(document, type=Registration)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+        is_valid = not found.expires_at or found.expires_at > time.time()
+        return found if is_valid and found.issuer == self._metadata.issuer else None
+
+    async def _new_client(self, redirect_uri: str) -> Registration:
+        oauth, metadata, kind = self._oauth, self._metadata, self._kind()
+        if kind == "given" and oauth.client_id is not None:
+            method = secret_method(metadata, oauth.client_secret)
+            return Registration(metadata.issuer, oauth.client_id, oauth.client_secret, method)
+        if kind == "document" and oauth.client_metadata_url is not None:
+            return Registration(metadata.issuer, oauth.client_metadata_url)
+        return await self._register(redirect_uri)
+
+    async def _register(self, redirect_uri: str) -> Registration:
+        metadata = self._metadata
+        request = registration_request(metadata, name=self._oauth.client_name, redirect_uri=redirect_uri)
+        reply = await self._requests.post_json(metadata.registration_endpoint or "", request)
+        if not reply.is_success:
+            error = decode_error(reply.body)
+            if self._found.is_guess:
+                raise LoginFailed(_NO_SERVER)
+            said = f"answered {reply.status}" if error is None else f"said: {error}"
+            raise LoginFailed(
+                f"the client cannot register itself: the authorization server {said}; register it there, and pass "
+                "OAuth(client_id=…)"
+            )
+        made = decode_registration(reply.body, issuer=metadata.issuer, redirect_uri=redirect_uri)
+        await self._oauth.store.save(self._client_key, msgspec.json.encode(made))
+        return made
+
+    async def _forget_client(self) -> None:
+        if self._kind() == "dynamic":
+            await self._oauth.store.save(self._client_key, None)
+
+    def _kind(self) -> RegistrationKind:
+        oauth = self._oauth
+        return registration_kind(
+            client_id=oauth.client_id, document_url=oauth.client_metadata_url, metadata=self._metadata
+        )

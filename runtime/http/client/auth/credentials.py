@@ -1,0 +1,232 @@
+"""What a program passes as ``auth`` of `Http`: how a client gets its tokens.
+
+`OAuth` asks a person. The others are for programs that act for themselves. These classes only hold the choices; the
+tokens belong to each connection, and to the `TokenStore`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, Literal, TypeAlias, cast, get_args
+
+from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.http.auth.assertions import import_jwt
+from mcpgen.runtime.http.client.auth.address_guard import is_loopback_url
+from mcpgen.runtime.http.client.auth.token_store import FileTokenStore, TokenStore
+from mcpgen.runtime.http.client.http_exchange import import_httpx
+
+__all__ = ["Assertion", "ClientCredentials", "Credentials", "Dpop", "JwtAssertion", "OAuth", "Visit"]
+
+Dpop: TypeAlias = Literal["off", "auto", "on"]
+"""Whether tokens are bound to a key: never, if the server demands it, or always."""
+
+Visit: TypeAlias = Callable[[str], Awaitable[str | None] | str | None]
+"""A function that gets the URL of the login page, and returns the URL to which the browser was redirected at the end.
+
+It returns None if the redirect goes to this machine, where the client waits for it.
+"""
+
+Assertion: TypeAlias = Callable[[str, str], Awaitable[str] | str]
+"""A function that gets the issuer and the resource, and returns a JWT for them."""
+
+_LOGIN_SECONDS: Final = 300.0
+_ISSUER: Final = re.compile(r"https?://[\x21-\x7e]+")
+_SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")  # RFC 6749, section 3.3
+
+
+class OAuth:
+    """Let a person log in, with the authorization code flow: ``Http(url, auth=OAuth())``.
+
+    The client finds the authorization server of the MCP server, gets a client id there, and opens the login page in the
+    browser. It stores the tokens, refreshes them, and requests more scopes when a call needs them.
+
+    Args:
+        client_id: The client's id, if it was registered in advance.
+        client_secret: The secret of that client, if it has one.
+        client_metadata_url: The https URL of the client's own metadata document. It is the id of the client at
+            authorization servers that support such documents.
+        client_name: The name of the client. The login page shows it if the client registers itself. Clients of the same
+            name share stored tokens; the default is that of the commands, such as ``mcpgen login``.
+        scopes: The scopes to request. By default, those that the server asks for.
+        issuer: The authorization server that must be used. By default, the first one that the server names.
+        redirect_uri: Where the login page redirects to. By default, a free port of 127.0.0.1.
+        visit: Opens the login page; see `Visit`. By default, the browser of the user.
+        interactive: Whether a person may be asked. Without, only stored tokens are used, and `LoginNeeded` is raised.
+        store: Where tokens are kept. By default, a `FileTokenStore`.
+        dpop: Whether tokens are bound to a key: ``off``, ``auto`` (if the server demands it) or ``on``.
+        login_seconds: How long a person has for the login.
+        assume_pkce: Go on if the authorization server does not say that it supports PKCE.
+
+    Raises:
+        UsageError: An argument is wrong, or httpx is not installed.
+    """
+
+    def __init__(  # noqa: PLR0913 (all are options)
+        self,
+        *,
+        client_id: str | None = None,
+        client_secret: str | None = None,
+        client_metadata_url: str | None = None,
+        client_name: str = "mcpgen",
+        scopes: Sequence[str] | None = None,
+        issuer: str | None = None,
+        redirect_uri: str | None = None,
+        visit: Visit | None = None,
+        interactive: bool = True,
+        store: TokenStore | None = None,
+        dpop: Dpop = "auto",
+        login_seconds: float = _LOGIN_SECONDS,
+        assume_pkce: bool = False,
+    ) -> None:
+        import_httpx()
+        if client_secret is not None and client_id is None:
+            raise UsageError("`client_secret` needs `client_id`")
+        if client_metadata_url is not None and not _is_document(client_metadata_url):
+            raise UsageError(
+                "`client_metadata_url` must be a URL of https with a path, such as https://example.com/client.json"
+            )
+        if redirect_uri is not None and not (redirect_uri.startswith("https://") or is_loopback_url(redirect_uri)):
+            raise UsageError("`redirect_uri` must be a URL of https, or of http at localhost, 127.0.0.1 or [::1]")
+        if not isinstance(cast("object", store), TokenStore | None):
+            raise UsageError(
+                f"`store` must be a TokenStore, such as FileTokenStore(folder), not {type(store).__name__}"
+            )
+        if not login_seconds > 0:
+            raise UsageError(f"`login_seconds` must be greater than 0, not {login_seconds!r}")
+        self.client_id: Final = client_id
+        self.client_secret: Final = client_secret
+        self.client_metadata_url: Final = client_metadata_url
+        self.client_name: Final = client_name
+        self.scopes: Final = _checked_scopes(scopes)
+        self.issuer: Final = _checked_issuer(issuer)
+        self.redirect_uri: Final = redirect_uri
+        self.visit: Final = visit
+        self.interactive: Final = interactive
+        self.store: Final[TokenStore] = FileTokenStore() if store is None else store
+        self.dpop: Final = _checked_dpop(dpop)
+        self.login_seconds: Final = login_seconds
+        self.assume_pkce: Final = assume_pkce
+
+    def __repr__(self) -> str:
+        return f"OAuth(client_id={self.client_id!r}, scopes={self.scopes!r}, store={self.store!r})"
+
+
+class ClientCredentials:
+    """Get tokens for the program itself: ``Http(url, auth=ClientCredentials("my-service", secret=…))``.
+
+    Args:
+        client_id: The id of the client, which was registered in advance.
+        secret: Its secret. Give this or *private_key*.
+        private_key: Its private key, as PEM. The client then authenticates with a signed JWT (``private_key_jwt``).
+        algorithm: The algorithm of that signature.
+        scopes: The scopes to request. By default, those that the server asks for.
+        issuer: The authorization server that has registered the client. Give it: the client does not send its
+            credentials to another one.
+        dpop: Whether tokens are bound to a key: ``off``, ``auto`` (if the server demands it) or ``on``.
+
+    Raises:
+        UsageError: An argument is wrong, or a package is not installed.
+    """
+
+    def __init__(  # noqa: PLR0913 (all are options)
+        self,
+        client_id: str,
+        *,
+        secret: str | None = None,
+        private_key: str | None = None,
+        algorithm: str = "ES256",
+        scopes: Sequence[str] | None = None,
+        issuer: str | None = None,
+        dpop: Dpop = "auto",
+    ) -> None:
+        import_httpx()
+        if (secret is None) == (private_key is None):
+            raise UsageError("ClientCredentials needs either `secret` or `private_key`")
+        if private_key is not None:
+            import_jwt("a client that authenticates with a key")
+        self.client_id: Final = client_id
+        self.client_secret: Final = secret
+        self.private_key: Final = private_key
+        self.algorithm: Final = algorithm
+        self.scopes: Final = _checked_scopes(scopes)
+        self.issuer: Final = _checked_issuer(issuer)
+        self.dpop: Final = _checked_dpop(dpop)
+
+    def __repr__(self) -> str:
+        return f"ClientCredentials({self.client_id!r}, scopes={self.scopes!r})"
+
+
+class JwtAssertion:
+    """Exchange a JWT of another issuer for tokens: the identity of a workload, or of an enterprise user.
+
+    Args:
+        assertion: A plain or async function that gets the issuer and the resource, and returns the JWT. `IdJag` is one.
+        client_id: The id of the client at the authorization server; None if the JWT is enough.
+        client_secret: Its secret, if it has one.
+        scopes: The scopes to request. By default, those that the server asks for.
+        issuer: The authorization server that must be used. By default, the first one that the server names.
+        dpop: Whether tokens are bound to a key: ``off``, ``auto`` (if the server demands it) or ``on``.
+
+    Raises:
+        UsageError: An argument is wrong, or httpx is not installed.
+    """
+
+    def __init__(  # noqa: PLR0913 (all are options)
+        self,
+        assertion: Assertion,
+        *,
+        client_id: str | None = None,
+        client_secret: str | None = None,
+        scopes: Sequence[str] | None = None,
+        issuer: str | None = None,
+        dpop: Dpop = "auto",
+    ) -> None:
+        import_httpx()
+        if not callable(assertion):
+            raise UsageError("`assertion` must be a function of the issuer and the resource that returns a JWT")
+        if client_secret is not None and client_id is None:
+            raise UsageError("`client_secret` needs `client_id`")
+        self.assertion: Final = assertion
+        self.client_id: Final = client_id
+        self.client_secret: Final = client_secret
+        self.scopes: Final = _checked_scopes(scopes)
+        self.issuer: Final = _checked_issuer(issuer)
+        self.dpop: Final = _checked_dpop(dpop)
+
+    def __repr__(self) -> str:
+        return f"JwtAssertion({self.assertion!r}, client_id={self.client_id!r})"
+
+
+Credentials: TypeAlias = OAuth | ClientCredentials | JwtAssertion
+"""How a client gets its tokens."""
+
+
+def _checked_scopes(scopes: Any) -> tuple[str, ...] | None:  # noqa: ANN401 (any object that a caller passes)
+    if scopes is None:
+        return None
+    if isinstance(scopes, str):
+        raise UsageError(f"`scopes` must be a list, such as {scopes.split()!r}, not a str")
+    for each in scopes:
+        if not isinstance(each, str) or not _SCOPE.fullmatch(each):
+            raise UsageError(f"`scopes` has {each!r}, which is not a scope: visible ASCII without space and quotes")
+    return tuple(scopes)
+
+
+def _checked_issuer(issuer: str | None) -> str | None:
+    if issuer is not None and not _ISSUER.fullmatch(issuer):
+        raise UsageError("`issuer` must be the URL of an authorization server, such as https://login.example.com")
+    return issuer
+
+
+def _checked_dpop(dpop: Dpop) -> Dpop:
+    if dpop not in get_args(Dpop):
+        raise UsageError(f"`dpop` must be off, auto or on, not {dpop!r}")
+    if dpop == "on":
+        import_jwt("DPoP")
+    return dpop
+
+
+def _is_document(url: str) -> bool:
+    scheme, _, rest = url.partition("://")
+    return scheme == "https" and bool(rest.partition("/")[2]) and "#" not in url and "@" not in rest.partition("/")[0]

@@ -1,0 +1,65 @@
+"""Forget the tokens of a server, and revoke them where the authorization server can do so.
+
+Spec:
+    RFC 7009.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from mcpgen.runtime.http.auth.grants import client_authentication, decode_error
+from mcpgen.runtime.http.client.address import parse_address
+from mcpgen.runtime.http.client.auth.address_guard import AddressGuard
+from mcpgen.runtime.http.client.auth.auth_requests import AuthRequests
+from mcpgen.runtime.http.client.auth.authorization import stored_tokens, tokens_key
+from mcpgen.runtime.http.errors import LoginFailed
+
+if TYPE_CHECKING:
+    from mcpgen.runtime.http.auth.grants import Tokens
+    from mcpgen.runtime.http.client.auth.credentials import OAuth
+
+__all__ = ["log_out"]
+
+_LOG = logging.getLogger("mcpgen.client")
+
+
+async def log_out(url: str, oauth: OAuth) -> bool:
+    """Remove the stored tokens for the server at *url*; return whether there were any.
+
+    They are revoked first. If that fails, a warning says so, and they are removed nevertheless.
+
+    Args:
+        url: The URL of the server.
+        oauth: Has the store and the name of the client.
+
+    Raises:
+        UsageError: The URL is not valid.
+        LoginFailed: The store cannot be read or written.
+    """
+    address = parse_address(url)
+    key = tokens_key(oauth, address)
+    async with oauth.store.lock(key):
+        tokens = await stored_tokens(oauth.store, key)
+        if tokens is not None and tokens.revocation_endpoint is not None:
+            requests = AuthRequests(AddressGuard(address.url))
+            try:
+                await _revoke(requests, tokens, tokens.revocation_endpoint)
+            except LoginFailed as failure:
+                _LOG.warning("the tokens could not be revoked: %s", failure.reason)
+        await oauth.store.save(key, None)
+    return tokens is not None
+
+
+async def _revoke(requests: AuthRequests, tokens: Tokens, endpoint: str) -> None:
+    headers, fields = client_authentication(tokens.client)
+    for kind, token in (("refresh_token", tokens.refresh_token), ("access_token", tokens.access_token)):
+        if token is not None:
+            form = {"token": token, "token_type_hint": kind, **fields}
+            reply = await requests.post_form(endpoint, form, headers)
+            error = decode_error(reply.body)
+            # Some servers can revoke refresh tokens only.
+            is_unable = error is not None and error.error == "unsupported_token_type"
+            if not reply.is_success and not is_unable:
+                raise LoginFailed(f"the authorization server answered {reply.status}")

@@ -1,0 +1,143 @@
+"""Find the authorization server of an MCP server.
+
+Spec:
+    2026-07-28, basic/authorization/authorization-server-discovery; 2025-03-26, basic/authorization, "Server Metadata
+    Discovery".
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from mcpgen.runtime.errors import printable
+from mcpgen.runtime.http.auth.discovery import (
+    LEGACY_REVISION,
+    InvalidMetadata,
+    ResourceMetadata,
+    ServerMetadata,
+    decode_metadata,
+    legacy_endpoints,
+    legacy_metadata_url,
+    origin_of,
+    resource_metadata_urls,
+    server_metadata_urls,
+)
+from mcpgen.runtime.http.auth.issuers import chosen_issuer, is_issuer_of
+from mcpgen.runtime.http.auth.resources import chosen_resource
+from mcpgen.runtime.http.errors import LoginFailed
+from mcpgen.runtime.protocol.headers import REVISION
+
+if TYPE_CHECKING:
+    from mcpgen.runtime.http.client.auth.auth_requests import AuthReply, AuthRequests
+
+__all__ = ["Discovery", "discover"]
+
+_LOG = logging.getLogger("mcpgen.client")
+
+# A server that is overloaded has not said that it has no metadata; the rules of an old revision must not follow.
+_TRY_AGAIN: Final = frozenset({408, 425, 429})
+
+
+class Discovery(Struct, frozen=True):
+    """What is known of the authorization server of an MCP server.
+
+    Attributes:
+        metadata: Its metadata.
+        resource: The resource identifier of the MCP server; None by the rules of 2025-03-26, which has none.
+        scopes: ``scopes_supported`` of the MCP server; None if it lists none.
+        needs_dpop: Whether the MCP server takes only tokens that are bound to a key.
+        is_guess: Whether there was no document, so that the endpoints are those that 2025-03-26 names as defaults.
+    """
+
+    metadata: ServerMetadata
+    resource: str | None = None
+    scopes: tuple[str, ...] | None = None
+    needs_dpop: bool = False
+    is_guess: bool = False
+
+
+async def discover(requests: AuthRequests, server_url: str, named: str | None, issuer: str | None) -> Discovery:
+    """Return the authorization server of the MCP server at *server_url*.
+
+    Args:
+        requests: Makes the requests.
+        server_url: The URL of the MCP server.
+        named: The URL of the protected resource metadata that the challenge names, if any.
+        issuer: The issuer that the program demands, if any.
+
+    Raises:
+        LoginFailed: There is none, or its metadata cannot be trusted.
+    """
+    resource = await _resource_metadata(requests, server_url, named)
+    if resource is None:
+        return await _legacy(requests, server_url, issuer)
+    identifier = chosen_resource(server_url, resource.resource)
+    chosen = chosen_issuer(resource.authorization_servers or (), issuer)
+    scopes = None if resource.scopes_supported is None else tuple(resource.scopes_supported)
+    metadata = await _server_metadata(requests, chosen)
+    return Discovery(metadata, identifier, scopes, bool(resource.dpop_bound_access_tokens_required))
+
+
+async def _resource_metadata(requests: AuthRequests, server_url: str, named: str | None) -> ResourceMetadata | None:
+    failure: LoginFailed | None = None
+    for url in resource_metadata_urls(server_url, named):
+        try:
+            reply = await requests.get(url)
+        except LoginFailed as error:
+            failure = error
+            continue
+        _check_answers(reply, url)
+        if not reply.is_success:
+            continue
+        try:
+            return decode_metadata(reply.body, ResourceMetadata)
+        except InvalidMetadata as error:  # such as the page of a web application, which answers everything
+            _LOG.debug("%s is not the metadata of a resource: %s", url, error)
+    if failure is not None:
+        raise failure
+    return None
+
+
+async def _server_metadata(requests: AuthRequests, issuer: str) -> ServerMetadata:
+    for url in server_metadata_urls(issuer):
+        reply = await requests.get(url)
+        _check_answers(reply, url)
+        if not reply.is_success:
+            continue
+        try:
+            found = decode_metadata(reply.body, ServerMetadata)
+        except InvalidMetadata as error:
+            _LOG.debug("%s is not the metadata of an authorization server: %s", url, error)
+            continue
+        if not is_issuer_of(found, issuer):
+            is_slash = found.issuer.rstrip("/") == issuer.rstrip("/")
+            hint = f"; if it is right, pass OAuth(issuer={found.issuer!r})" if is_slash else ""
+            named = printable(found.issuer[:200])
+            raise LoginFailed(f"the metadata of the authorization server {issuer!r} names another one, {named!r}{hint}")
+        return found
+    raise LoginFailed(f"the authorization server {issuer!r} has no metadata")
+
+
+async def _legacy(requests: AuthRequests, server_url: str, issuer: str | None) -> Discovery:
+    """Return the authorization server at the origin of the MCP server, by the rules of 2025-03-26."""
+    reply = await requests.get(legacy_metadata_url(server_url), {REVISION: LEGACY_REVISION})
+    metadata, is_guess = legacy_endpoints(server_url), True
+    if reply.is_success:
+        try:
+            metadata, is_guess = decode_metadata(reply.body, ServerMetadata), False
+        except InvalidMetadata as error:
+            _LOG.debug("the origin has no metadata of an authorization server: %s", error)
+    # 2025-03-26 does not demand this check, but RFC 8414, section 3.3, on which it is based, does.
+    if metadata.issuer.rstrip("/") != origin_of(server_url):
+        raise LoginFailed("the metadata at the server's origin names another issuer")
+    if issuer is not None and metadata.issuer != issuer:
+        chosen_issuer([metadata.issuer], issuer)
+    return Discovery(metadata, is_guess=is_guess)
+
+
+def _check_answers(reply: AuthReply, url: str) -> None:
+    if reply.status >= 500 or reply.status in _TRY_AGAIN:  # noqa: PLR2004 (as HTTP counts)
+        raise LoginFailed(f"{url.partition('?')[0][:200]!r} answered {reply.status}; try again later")

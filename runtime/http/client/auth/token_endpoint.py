@@ -1,0 +1,140 @@
+"""Get tokens from a token endpoint, with the client's credentials and, if wanted, bound to a key.
+
+Spec:
+    RFC 6749, section 5; RFC 9449, sections 5 and 8.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from mcpgen.runtime.http.auth.assertions import client_assertion
+from mcpgen.runtime.http.auth.grants import (
+    InvalidReply,
+    Tokens,
+    client_authentication,
+    decode_error,
+    decode_tokens,
+)
+from mcpgen.runtime.http.auth.proofs import MAX_NONCE_CHARS, NONCE_ERROR
+from mcpgen.runtime.http.errors import LoginFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mcpgen.runtime.http.auth.grants import Reply, TokenError
+    from mcpgen.runtime.http.auth.proofs import ProofKey
+    from mcpgen.runtime.http.auth.registration import Registration
+    from mcpgen.runtime.http.client.auth.auth_requests import AuthReply, AuthRequests
+
+__all__ = ["TokenEndpoint", "TokenRefused"]
+
+
+class TokenRefused(Exception):  # noqa: N818 (the caller decides what follows)
+    """The token endpoint has answered with an error.
+
+    Attributes:
+        error: The error.
+    """
+
+    def __init__(self, error: TokenError) -> None:
+        self.error: TokenError = error
+        super().__init__(error)
+
+
+class TokenEndpoint:
+    """The token endpoint of one authorization server, for one client.
+
+    Args:
+        requests: Makes the requests.
+        url: The URL of the endpoint.
+        client: The client.
+        key: The key to bind tokens to; None for bearer tokens.
+        private_key: The key with which the client authenticates, as PEM; None for other methods.
+        algorithm: The algorithm of that key.
+    """
+
+    def __init__(  # noqa: PLR0913 (what a request consists of)
+        self,
+        requests: AuthRequests,
+        url: str,
+        client: Registration,
+        *,
+        key: ProofKey | None = None,
+        private_key: str | None = None,
+        algorithm: str = "",
+    ) -> None:
+        self._requests = requests
+        self._url = url
+        self._client = client
+        self._key = key
+        self._private_key = private_key
+        self._algorithm = algorithm
+
+    async def tokens(
+        self, form: Mapping[str, str], *, resource: str | None, scopes: Sequence[str], revocation_endpoint: str | None
+    ) -> Tokens:
+        """Send *form*, and return the tokens.
+
+        Args:
+            form: The grant.
+            resource: The resource of the tokens.
+            scopes: The scopes that were requested; they are those of the tokens if the reply does not say.
+            revocation_endpoint: Where the tokens are revoked, if anywhere.
+
+        Raises:
+            TokenRefused: The endpoint has answered with an error.
+            LoginFailed: There is no valid answer.
+        """
+        now = time.time()
+        reply = await self.reply(form)
+        is_bound = reply.token_type.lower() == "dpop"
+        if is_bound and self._key is None:
+            raise LoginFailed("the authorization server has bound the token to a key, although none was sent")
+        granted = scopes if reply.scope is None else reply.scope.split()
+        return Tokens(
+            access_token=reply.access_token,
+            issuer=self._client.issuer,
+            token_endpoint=self._url,
+            client=self._client,
+            resource=resource,
+            scopes=tuple(dict.fromkeys([*scopes, *granted])),
+            refresh_token=reply.refresh_token,
+            expires_at=None if reply.expires_in is None else now + reply.expires_in,
+            key=self._key.pem if self._key is not None and is_bound else None,
+            revocation_endpoint=revocation_endpoint,
+        )
+
+    async def reply(self, form: Mapping[str, str]) -> Reply:
+        """Send *form*, and return what the endpoint has issued; see `tokens`."""
+        found = await self._send(form, None)
+        if self._key is not None and not found.is_success and found.nonce and len(found.nonce) <= MAX_NONCE_CHARS:
+            error = decode_error(found.body)
+            if error is not None and error.error == NONCE_ERROR:
+                found = await self._send(form, found.nonce)
+        if not found.is_success:
+            error = decode_error(found.body)
+            if error is None:
+                raise LoginFailed(f"the token endpoint answered {found.status} without an error of OAuth")
+            raise TokenRefused(error)
+        try:
+            return decode_tokens(found.body)
+        except InvalidReply as invalid:
+            raise LoginFailed(str(invalid)) from None
+
+    async def _send(self, form: Mapping[str, str], nonce: str | None) -> AuthReply:
+        assertion, now = None, time.time()
+        if self._private_key is not None:
+            client = self._client
+            assertion = client_assertion(
+                client_id=client.client_id,
+                audience=client.issuer,
+                key=self._private_key,
+                algorithm=self._algorithm,
+                now=now,
+            )
+        headers, fields = client_authentication(self._client, assertion)
+        if self._key is not None:
+            headers["dpop"] = self._key.proof("POST", self._url, now=now, nonce=nonce)
+        return await self._requests.post_form(self._url, {**form, **fields}, headers)

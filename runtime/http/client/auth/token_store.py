@@ -1,0 +1,255 @@
+"""Where tokens and registrations are kept between two programs: the protocol of a store, and two stores.
+
+Theory of operation. A store maps keys to small JSON documents, which are secret. It also has a lock per key, which
+holds between processes: a refresh token that is rotated can be used only once, so two processes must not refresh at the
+same time. The one that waits reads the tokens again, and finds those of the other.
+
+`FileTokenStore` has a file per key, with the permissions of its owner alone. A file is replaced at once or not at all.
+The lock is one of the system on a file beside it, so it ends with its process.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from contextlib import asynccontextmanager, contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
+from weakref import WeakValueDictionary
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+
+from mcpgen.runtime.errors import printable
+from mcpgen.runtime.http.errors import LoginFailed
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Generator
+    from contextlib import AbstractAsyncContextManager
+
+__all__ = ["FileTokenStore", "MemoryTokenStore", "TokenStore", "state_folder"]
+
+_FOLDER_MODE: Final = 0o700
+_FILE_MODE: Final = 0o600
+
+# A document has some tokens and a key; servers write much shorter tokens.
+_MAX_BYTES: Final = 1024 * 1024
+
+# How often a waiting process asks for the lock, which is held for a refresh, or for as long as a person logs in.
+_LOCK_SECONDS: Final = 0.05
+
+_REPARSED: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+@runtime_checkable
+class TokenStore(Protocol):
+    """Keeps the tokens of `OAuth`. Pass an implementation as ``OAuth(store=…)``.
+
+    The documents contain access tokens, refresh tokens and private keys. Keep them where other users cannot read them.
+    """
+
+    async def load(self, key: str) -> bytes | None:
+        """Return the document under *key*; None if there is none."""
+        ...
+
+    async def save(self, key: str, document: bytes | None) -> None:
+        """Replace the document under *key*; None removes it."""
+        ...
+
+    def lock(self, key: str) -> AbstractAsyncContextManager[None]:
+        """Keep others from entering such a block with the same *key*: tasks, and programs with the same store."""
+        ...
+
+
+class MemoryTokenStore:
+    """A `TokenStore` that forgets everything when the program ends."""
+
+    def __init__(self) -> None:
+        self._documents: dict[str, bytes] = {}
+        self._locks: WeakValueDictionary[tuple[object, str], anyio.Lock] = WeakValueDictionary()
+
+    def __repr__(self) -> str:
+        return "MemoryTokenStore()"
+
+    async def load(self, key: str) -> bytes | None:
+        """Return the document under *key*; None if there is none."""
+        return self._documents.get(key)
+
+    async def save(self, key: str, document: bytes | None) -> None:
+        """Replace the document under *key*; None removes it."""
+        if document is None:
+            self._documents.pop(key, None)
+        else:
+            self._documents[key] = document
+
+    @asynccontextmanager
+    async def lock(self, key: str) -> AsyncGenerator[None]:
+        """Keep other tasks of this event loop from entering such a block with the same *key*."""
+        place = (_event_loop(), key)
+        lock = self._locks.get(place)
+        if lock is None:
+            lock = self._locks[place] = anyio.Lock()
+        async with lock:
+            yield
+
+
+class FileTokenStore:
+    """A `TokenStore` in the files of a folder that only its owner can read.
+
+    Args:
+        folder: The folder; it is created. By default ``mcpgen/tokens`` in the user's folder for state
+            (``XDG_STATE_HOME``).
+    """
+
+    def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
+        self._folder = state_folder() / "tokens" if folder is None else Path(os.fspath(folder))
+
+    def __repr__(self) -> str:
+        return f"FileTokenStore({str(self._folder)!r})"
+
+    async def load(self, key: str) -> bytes | None:
+        """Return the document under *key*; None if there is none.
+
+        Raises:
+            LoginFailed: The file cannot be read, or others can read it, too.
+        """
+        return await anyio.to_thread.run_sync(self._load, self._path(key))
+
+    async def save(self, key: str, document: bytes | None) -> None:
+        """Replace the document under *key*; None removes it.
+
+        Raises:
+            LoginFailed: The file cannot be written.
+        """
+        with anyio.CancelScope(shield=True):  # a rotated refresh token that is not written would be lost
+            await anyio.to_thread.run_sync(self._save, self._path(key), document)
+
+    @asynccontextmanager
+    async def lock(self, key: str) -> AsyncGenerator[None]:
+        """Keep other tasks and programs from entering such a block with the same *key*.
+
+        Raises:
+            LoginFailed: The file of the lock cannot be opened.
+        """
+        descriptor = self._open_lock(self._path(key).with_suffix(".lock"))
+        try:
+            while not _try_lock(descriptor):  # noqa: ASYNC110 (another process has no event to set)
+                await anyio.sleep(_LOCK_SECONDS)
+            try:
+                yield
+            finally:
+                _unlock(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _path(self, key: str) -> Path:
+        return self._folder / f"{sha256(key.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.json"
+
+    def _load(self, path: Path) -> bytes | None:
+        with _explained(path, "read"):
+            try:
+                descriptor = os.open(path, os.O_RDONLY | _REPARSED)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            with open(descriptor, "rb") as opened:  # noqa: PTH123 (there is no other way to open a descriptor)
+                _check_private(opened.fileno(), path)
+                document = opened.read(_MAX_BYTES + 1)
+        if len(document) > _MAX_BYTES:
+            raise LoginFailed(f"{_shown(path)} is too long to be the tokens of a server; remove it")
+        return document
+
+    def _save(self, path: Path, document: bytes | None) -> None:
+        with _explained(path, "written"):
+            if document is None:
+                path.unlink(missing_ok=True)
+                return
+            self._make_folder()
+            new = path.with_name(f".{path.stem}.{secrets.token_hex(8)}.new")
+            try:
+                descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _REPARSED, _FILE_MODE)
+                with open(descriptor, "wb") as opened:  # noqa: PTH123 (there is no other way to open a descriptor)
+                    opened.write(document)
+                    opened.flush()
+                    os.fsync(descriptor)
+                new.replace(path)
+            finally:
+                with suppress(OSError):
+                    new.unlink(missing_ok=True)
+
+    def _open_lock(self, path: Path) -> int:
+        with _explained(path, "opened"):
+            self._make_folder()
+            return os.open(path, os.O_RDWR | os.O_CREAT | _REPARSED, _FILE_MODE)
+
+    def _make_folder(self) -> None:
+        self._folder.parent.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+        if os.name == "posix" and self._folder.stat().st_uid == os.getuid():
+            self._folder.chmod(_FOLDER_MODE)
+
+
+def state_folder() -> Path:
+    """Return the folder of this project in the user's folder for state."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "mcpgen"
+    named = os.environ.get("XDG_STATE_HOME", "")
+    base = Path(named) if named.startswith("/") else Path.home() / ".local" / "state"  # as XDG demands
+    return base / "mcpgen"
+
+
+def _event_loop() -> object:
+    return anyio.lowlevel.current_token()
+
+
+def _check_private(descriptor: int, path: Path) -> None:
+    """Check that other users can neither read nor write the file, which would be their tokens, or ours."""
+    if os.name != "posix":
+        return
+    found = os.fstat(descriptor)
+    if found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise LoginFailed(f"other users can read or write {_shown(path)}; remove it, and log in again")
+
+
+@contextmanager
+def _explained(path: Path, what: str) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise LoginFailed(f"{_shown(path)} cannot be {what}: {reason}; check its permissions") from None
+
+
+def _shown(path: Path) -> str:
+    return printable(str(path))
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+    def _unlock(descriptor: int) -> None:
+        with suppress(OSError):
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+
+else:
+    import fcntl
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _unlock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)

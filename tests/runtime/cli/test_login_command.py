@@ -1,0 +1,154 @@
+"""``mcpgen login`` and ``logout``, and commands that log in by themselves, at a terminal."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from tests.runtime.cli.terminals import run
+from tests.runtime.http.login_world import LoginWorld, browse, login_world, visit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.runtime.cli.terminals import Terminal
+
+pytestmark = pytest.mark.anyio
+
+NO_BROWSER = {"DISPLAY": "", "WAYLAND_DISPLAY": "", "BROWSER": "", "SSH_CONNECTION": "here"}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+class Desk:
+    """A user at a terminal, with a folder for the tokens."""
+
+    def __init__(self, at_terminal: Callable[..., Terminal], folder: Path) -> None:
+        self._at_terminal = at_terminal
+        self.environment = {"XDG_STATE_HOME": str(folder), "XDG_CACHE_HOME": str(folder), **NO_BROWSER}
+
+    async def terminal(self, *words: str) -> Terminal:
+        return await anyio.to_thread.run_sync(lambda: self._at_terminal(*words, width=2000, **self.environment))
+
+    async def sees(self, terminal: Terminal, text: str) -> str:
+        return await anyio.to_thread.run_sync(terminal.sees, text)
+
+    async def page(self, terminal: Terminal) -> str:
+        """Return the URL of the login page."""
+        found = re.search(r"http://\S+/authorize\S+", await self.sees(terminal, "press Enter."))
+        assert found
+        return found[0]
+
+    async def end(self, terminal: Terminal) -> tuple[int, str, str]:
+        return await anyio.to_thread.run_sync(terminal.end)
+
+    async def run(self, *words: str) -> tuple[int, str, str]:
+        return await anyio.to_thread.run_sync(lambda: run(*words, **self.environment))
+
+
+@pytest.fixture
+def desk(at_terminal: Callable[..., Terminal], tmp_path: Path) -> Desk:
+    return Desk(at_terminal, tmp_path)
+
+
+async def log_in(desk: Desk, world: LoginWorld, *words: str) -> tuple[int, str, str]:
+    terminal = await desk.terminal("login", *words, world.url)
+    await browse(await desk.page(terminal))
+    return await desk.end(terminal)
+
+
+async def test_a_login_is_stored_for_the_other_commands(desk: Desk) -> None:
+    async with login_world() as world:
+        assert (0, f"You are logged in to {world.url}.\n") == (await log_in(desk, world))[:2]
+        status, out, _ = await desk.run("call", world.url, "greet", "name=Ann")
+
+        assert (0, "Hello, Ann!\n") == (status, out)
+        assert 1 == len(world.logins)
+
+
+async def test_the_redirected_url_can_be_pasted(desk: Desk) -> None:
+    async with login_world() as world:
+        terminal = await desk.terminal("login", world.url)
+        redirected = await visit(await desk.page(terminal))
+        terminal.types("not a URL\n")
+        await desk.sees(terminal, "This is not a URL")
+        terminal.types(f"  {redirected} \n")
+
+        assert 0 == (await desk.end(terminal))[0]
+
+
+async def test_a_command_logs_in_by_itself(desk: Desk) -> None:
+    async with login_world() as world:
+        terminal = await desk.terminal("call", world.url, "greet", "name=Ann")
+        await browse(await desk.page(terminal))
+
+        assert (0, "Hello, Ann!\n") == (await desk.end(terminal))[:2]
+
+
+async def test_without_a_terminal_the_error_names_the_command(desk: Desk) -> None:
+    async with login_world() as world:
+        status, _, err = await desk.run("call", world.url, "greet", "name=Ann")
+
+        assert 1 == status
+        assert f"run `mcpgen login {world.url}`" in err
+        assert (2, True) == _status_and(await desk.run("login", world.url), "needs a terminal")
+
+
+async def test_a_logout_revokes_the_tokens_and_forgets_them(desk: Desk) -> None:
+    async with login_world() as world:
+        await log_in(desk, world)
+        refresh = next(iter(world.refreshable))
+        assert f"You are logged out of {world.url}.\n" == (await desk.run("logout", world.url))[1]
+        assert refresh in [each.get("token") for each in world.forms]
+        assert f"You were not logged in to {world.url}.\n" == (await desk.run("logout", world.url))[1]
+        assert 1 == (await desk.run("call", world.url, "greet", "name=Ann"))[0]
+
+
+async def test_a_logout_works_if_the_tokens_cannot_be_revoked(desk: Desk) -> None:
+    async with login_world() as world:
+        await log_in(desk, world)
+        world.overrides["/revoke"] = (500, {}, b"")
+        status, out, err = await desk.run("logout", world.url)
+
+        assert (0, f"You are logged out of {world.url}.\n") == (status, out)
+        assert "could not be revoked: the authorization server answered 500" in err
+
+
+async def test_a_client_that_is_registered_can_be_named(desk: Desk) -> None:
+    desk.environment["SECRET"] = "s3cret"  # noqa: S105 (of a test)
+    async with login_world() as world:
+        words = ("--client-id", "mine", "--client-secret-env", "SECRET", "--scope", "write", "--issuer", world.origin)
+        assert 0 == (await log_in(desk, world, *words))[0]
+        assert ("mine", "write") == (world.logins[0]["client_id"], world.logins[0]["scope"])
+        assert 0 == (await desk.run("call", world.url, "greet", "name=Ann"))[0]  # although it does not name the client
+        status, _, err = await desk.run("login", "--client-id", "mine", "--client-secret-env", "NONE", world.url)
+
+        assert (2, True) == (status, "NONE (`--client-secret-env`) is not set" in err)
+
+
+async def test_a_login_that_is_not_needed_says_so(desk: Desk) -> None:
+    async with login_world() as world:
+        await log_in(desk, world)
+        terminal = await desk.terminal("login", world.url)
+
+        assert "already" in (await desk.end(terminal))[1]
+
+
+@pytest.mark.parametrize("command", ["login", "logout"])
+async def test_a_url_that_is_none_is_a_wrong_use(desk: Desk, command: str) -> None:
+    terminal = await desk.terminal(command, "example.com")
+    status, _, seen = await desk.end(terminal)
+
+    assert (2, True) == (status, "is not a URL of http or https" in seen)
+
+
+def _status_and(done: tuple[int, str, str], text: Any) -> tuple[int, bool]:
+    return done[0], text in done[2]

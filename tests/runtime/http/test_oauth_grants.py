@@ -1,0 +1,226 @@
+"""Tokens for programs, and tokens that are bound to a key."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import jwt
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from mcpgen import (
+    ClientCredentials,
+    IdJag,
+    JwtAssertion,
+    LoginFailed,
+    MemoryTokenStore,
+    UsageError,
+    connect,
+)
+from mcpgen.runtime.http.auth import assertions
+from mcpgen.runtime.http.auth.assertions import client_assertion
+from mcpgen.runtime.http.auth.pkce import unpadded
+from mcpgen.runtime.http.auth.proofs import ProofKey
+from tests.patience import PATIENCE_SECONDS
+from tests.runtime.http.login_world import LoginWorld, claims_of, login_world
+
+if TYPE_CHECKING:
+    from mcpgen.runtime.http.client.auth.credentials import Credentials
+
+pytestmark = pytest.mark.anyio
+spec = pytest.mark.spec
+
+KEY = ec.generate_private_key(ec.SECP256R1())
+PEM = KEY.private_bytes(
+    serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+).decode()
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+async def greet(world: LoginWorld, credentials: Credentials) -> str:
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with connect(world.url, auth=credentials) as client:
+            result = await client.call_tool("greet", {"name": "Ann"})
+    return str(result.content[0].text)
+
+
+# --- programs
+
+
+async def test_a_program_gets_tokens_with_its_secret() -> None:
+    async with login_world() as world:
+        service = ClientCredentials("service", secret="s3cret", issuer=world.origin)  # noqa: S106 (of a test)
+
+        assert "Hello, Ann!" == await greet(world, service)
+        assert "s3cret" not in repr(service)
+        assert {"grant_type": "client_credentials", "scope": "read", "resource": world.url} == {
+            name: value for name, value in world.forms[0].items() if name != "client_id"
+        }
+        assert ["Basic c2VydmljZTpzM2NyZXQ="] == world.authorizations
+        assert [] == [*world.logins, *world.registrations]
+
+
+async def test_a_program_authenticates_with_its_key() -> None:
+    async with login_world() as world:
+        assert "Hello, Ann!" == await greet(world, ClientCredentials("service", private_key=PEM))
+        signed = world.forms[0]["client_assertion"]
+        claims = jwt.decode(signed, KEY.public_key(), ["ES256"], audience=world.origin)
+
+        assert ("service", "service", 60) == (claims["iss"], claims["sub"], claims["exp"] - claims["iat"])
+        assert [""] == world.authorizations
+
+
+async def test_an_expired_token_of_a_program_is_replaced_without_a_refresh() -> None:
+    async with login_world() as world:
+        world.lifetime = 1
+        service = ClientCredentials("service", private_key=PEM)
+        async with connect(world.url, auth=service) as client:
+            await client.call_tool("greet", {"name": "Ann"})
+
+        assert "client_credentials" in {each["grant_type"] for each in world.forms}
+
+
+async def test_the_credentials_of_a_program_go_only_to_their_issuer() -> None:
+    async with login_world() as world, login_world() as other:
+        world.resource["authorization_servers"] = [other.origin]
+        with pytest.raises(LoginFailed, match="the credentials are for"):
+            await greet(world, ClientCredentials("service", secret="s3cret", issuer=world.origin))  # noqa: S106
+
+        assert [] == [*other.asked, *other.forms]
+
+
+async def test_a_jwt_of_another_issuer_is_exchanged_once() -> None:
+    asked: list[tuple[str, str]] = []
+
+    async def workload(issuer: str, resource: str) -> str:
+        asked.append((issuer, resource))
+        return "workload.jwt.signed"
+
+    async with login_world() as world:
+        assert "Hello, Ann!" == await greet(world, JwtAssertion(workload, client_id="service"))
+        assert [(world.origin, world.url)] == asked
+        assert ("workload.jwt.signed", "service") == (world.forms[0]["assertion"], world.forms[0]["client_id"])
+
+        world.overrides["/token"] = (400, {}, b'{"error": "invalid_grant", "error_description": "expired"}')
+        with pytest.raises(LoginFailed, match="invalid_grant: expired"):
+            await greet(world, JwtAssertion(workload))
+        assert 1 == world.asked[-3:].count("POST /token")
+
+
+async def test_an_enterprise_exchanges_the_id_token_of_its_user() -> None:
+    async with login_world() as company, login_world() as world:
+        identity = IdJag(
+            f"{company.origin}/token", client_id="chat", id_token=lambda: "id.token.signed", scopes=["read"]
+        )
+        login = JwtAssertion(identity, client_id="chat-here", client_secret="s3cret")  # noqa: S106 (of a test)
+
+        assert "Hello, Ann!" == await greet(world, login)
+        exchange = company.forms[0]
+        assert (world.origin, world.url, "id.token.signed") == (
+            exchange["audience"],
+            exchange["resource"],
+            exchange["subject_token"],
+        )
+        assert "id.jag.signed" == world.forms[0]["assertion"]
+        assert "token" not in repr(identity).replace("/token", "")
+
+        company.overrides["/token"] = (400, {}, b'{"error": "access_denied"}')
+        with pytest.raises(LoginFailed, match="the identity provider answered access_denied"):
+            await greet(world, login)
+
+
+async def test_an_identity_provider_that_issues_something_else_is_refused() -> None:
+    async with login_world() as company, login_world() as world:
+        document = {"access_token": "t", "token_type": "Bearer"}
+        company.overrides["/token"] = (200, {}, json.dumps(document).encode())
+        with pytest.raises(LoginFailed, match="another token than an identity assertion"):
+            await greet(world, JwtAssertion(IdJag(f"{company.origin}/token", client_id="c", id_token="t")))  # noqa: S106
+
+
+@pytest.mark.parametrize("result", ["", ZeroDivisionError()])
+async def test_a_function_without_a_jwt_fails_the_login(result: Any) -> None:
+    def assertion(issuer: str, resource: str) -> str:
+        if isinstance(result, Exception):
+            raise result
+        return str(result)
+
+    async with login_world() as world:
+        with pytest.raises(LoginFailed, match=r"`assertion` (returned no JWT|raised ZeroDivisionError)"):
+            await greet(world, JwtAssertion(assertion))
+
+
+def test_wrong_options_are_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="either `secret` or `private_key`"):
+        ClientCredentials("service")
+    with pytest.raises(UsageError, match="needs `client_id`"):
+        JwtAssertion(lambda issuer, resource: "", client_secret="s")  # noqa: S106 (of a test)
+    with pytest.raises(UsageError, match="must be a URL of https"):
+        IdJag("http://login.example.com/token", client_id="c", id_token="t")  # noqa: S106 (of a test)
+    with pytest.raises(UsageError, match="not a PEM key for the algorithm 'ES256'") as refused:
+        client_assertion(client_id="c", audience="a", key="my secret key", algorithm="ES256", now=0)
+    assert "my secret key" not in str(refused.value)
+
+
+def test_without_pyjwt_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "jwt", None)
+    with pytest.raises(UsageError, match=r'DPoP needs PyJWT, which is not installed: pip install "mcpgen\[auth\]"'):
+        assertions.import_jwt("DPoP")
+
+
+# --- DPoP
+
+
+def test_a_proof_is_about_one_request_and_one_token() -> None:
+    key = ProofKey()
+    signed = key.proof("POST", "https://u:p@a.example:8443/mcp?q=1#f", now=100.5, token="t", nonce="n")  # noqa: S106
+    header = jwt.get_unverified_header(signed)
+    public = jwt.PyJWK(header["jwk"]).key
+    claims = jwt.decode(signed, public, ["ES256"], options={"verify_iat": False})
+
+    assert ("dpop+jwt", "ES256", {"kty", "crv", "x", "y"}) == (header["typ"], header["alg"], set(header["jwk"]))
+    assert ("POST", "https://a.example:8443/mcp", 100) == (claims["htm"], claims["htu"], claims["iat"])
+    assert (unpadded(sha256(b"t").digest()), "n") == (claims["ath"], claims["nonce"])
+    assert claims["jti"] != json.loads(claims_of(key.proof("POST", "https://a.example/", now=1)))["jti"]
+    assert ProofKey(key.pem).pem == key.pem
+    assert "PRIVATE" not in repr(key)
+
+
+@pytest.mark.parametrize("nonce", ["", "first"])
+async def test_bound_tokens_are_sent_with_a_proof_each(nonce: str) -> None:
+    async with login_world() as world:
+        world.nonce = nonce
+        store = MemoryTokenStore()
+        assert "Hello, Ann!" == await greet(world, world.oauth(dpop="on", store=store))
+        assert world.bearers[-1].startswith("DPoP ")
+        sent = [json.loads(claims_of(each)) for each in world.proofs if each]
+        assert len(sent) == len({each["jti"] for each in sent})
+        assert {world.url} == {each["htu"] for each in sent}
+
+        world.nonce = nonce and "second"
+        assert "Hello, Ann!" == await greet(world, world.oauth(dpop="on", store=store))  # with the stored key
+        assert 1 == len(world.logins)
+
+
+async def test_a_server_that_binds_no_tokens_is_refused_if_they_must_be_bound() -> None:
+    async with login_world() as world:
+        world.binds = False
+        with pytest.raises(LoginFailed, match="has not bound the token"):
+            await greet(world, world.oauth(dpop="on"))
+
+
+async def test_tokens_are_bound_by_themselves_if_the_server_demands_it() -> None:
+    async with login_world() as world:
+        world.resource["dpop_bound_access_tokens_required"] = True
+        assert "Hello, Ann!" == await greet(world, world.oauth())
+        assert world.bearers[-1].startswith("DPoP ")
+    async with login_world() as world:
+        assert "Hello, Ann!" == await greet(world, world.oauth())
+        assert world.bearers[-1].startswith("Bearer ")

@@ -1,0 +1,549 @@
+"""A client that logs in: what it asks, what it stores, and how often it disturbs its user."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import httpx
+import pytest
+
+from mcpgen import (
+    ClientLimits,
+    FileTokenStore,
+    Http,
+    HttpRefused,
+    LoginFailed,
+    LoginNeeded,
+    MemoryTokenStore,
+    OAuth,
+    UsageError,
+    connect,
+)
+from mcpgen.runtime.http.client import exchange_choice
+from tests.patience import PATIENCE_SECONDS
+from tests.runtime.http.login_world import METADATA, PRM, LoginWorld, browse, login_world, visit
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.anyio
+spec = pytest.mark.spec
+REGISTRATION = "basic/authorization/client-registration"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+async def greet(world: LoginWorld, oauth: OAuth, **options: Any) -> str:
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with connect(world.url, auth=oauth, **options) as client:
+            result = await client.call_tool("greet", {"name": "Ann"})
+    return str(result.content[0].text)
+
+
+# --- one login
+
+
+@spec("2025-03-26", "basic/authorization#dynamic-client-registration", "cc3b71b3")
+@spec("2025-03-26", "basic/authorization#overview", "bdb489e3", "fec08c1a")
+@spec("2025-03-26", "basic/authorization#token-requirements", "0aaf7d41", "2a0123cd", "89b52a96", "d53423e4")
+@spec("2025-06-18", "basic/authorization#authorization-flow-steps")
+@spec("2025-06-18", "basic/authorization#dynamic-client-registration", "6edb1e32")
+@spec("2025-06-18", "basic/authorization#overview", "0dae264b", "a7e6e4a6")
+@spec("2025-06-18", "basic/authorization#server-metadata-discovery", "6283a7e9")
+@spec("2025-06-18", "basic/authorization#token-requirements", "0aaf7d41", "89b52a96", "d988e431", "e2ffee0e")
+@spec("2025-11-25", "basic/authorization#token-requirements", "0aaf7d41", "89b52a96", "d988e431", "e2ffee0e")
+@spec("2026-07-28", "basic/authorization/index#authorization-flow-steps")
+@spec("2026-07-28", "basic/authorization/index#token-requirements", "7f9a2301", "8dde9469", "96c4eb7a", "e9a19215")
+@pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize("library", ["asyncio", "httpx"])
+async def test_a_client_logs_in_once_and_sends_the_token_with_each_request(
+    revision: str, library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if library == "httpx":
+        monkeypatch.setattr(exchange_choice, "_is_plain", lambda *_: False)
+    async with login_world() as world:
+        said = await greet(world, world.oauth(), revisions=[revision])
+
+        assert "Hello, Ann!" == said
+        assert 1 == len(world.logins)
+        assert [f"GET {PRM}", f"GET {METADATA}", "POST /register", "GET /authorize", "POST /token"] == world.asked
+        assert "" == world.bearers[0]
+        assert {f"Bearer {next(iter(world.valid))}"} == set(world.bearers[1:])
+        assert {""} == set(world.queries)
+
+
+@spec("2025-03-26", "basic/authorization#implementation-requirements", "a99d0f7f")
+@spec("2025-06-18", "basic/authorization#access-token-privilege-restriction", "32f29b80")
+@spec("2025-06-18", "basic/authorization#authorization-code-protection", "2c8983e3")
+@spec("2025-06-18", "basic/authorization#canonical-server-uri", "ef6d3856")
+@spec(
+    "2025-06-18",
+    "basic/authorization#resource-parameter-implementation",
+    "126afae6",
+    "27e032ab",
+    "c612ba04",
+    "eafb137c",
+)
+@spec("2025-06-18", "basic/authorization#token-audience-binding-and-validation", "3931e9b7")
+@spec("2025-11-25", "basic/authorization#access-token-privilege-restriction", "32f29b80")
+@spec("2025-11-25", "basic/authorization#authorization-code-protection", "22c2ce74")
+@spec("2025-11-25", "basic/authorization#canonical-server-uri", "ef6d3856")
+@spec(
+    "2025-11-25",
+    "basic/authorization#resource-parameter-implementation",
+    "126afae6",
+    "27e032ab",
+    "c612ba04",
+    "eafb137c",
+)
+@spec("2025-11-25", "basic/authorization#token-audience-binding-and-validation", "3931e9b7")
+@spec("2026-07-28", "basic/authorization/index#canonical-server-uri", "4cbcabdd")
+@spec(
+    "2026-07-28",
+    "basic/authorization/index#resource-parameter-implementation",
+    "6d677454",
+    "b28e81a0",
+    "f19608bf",
+    "f260e342",
+)
+@spec("2026-07-28", "basic/authorization/security-considerations#access-token-privilege-restriction", "71c716b4")
+@spec("2026-07-28", "basic/authorization/security-considerations#authorization-code-protection", "0d6d2b3e")
+@spec("2026-07-28", "basic/authorization/security-considerations#token-audience-binding-and-validation", "4638c2c1")
+async def test_login_and_token_request_name_the_resource_as_the_server_writes_it() -> None:
+    async with login_world() as world:
+        world.resource["resource"] = world.origin  # without a slash, which a URL library would add
+        await greet(world, world.oauth())
+
+        assert [world.origin, world.origin] == [world.logins[0]["resource"], world.forms[0]["resource"]]
+        assert "S256" == world.logins[0]["code_challenge_method"]
+        assert world.logins[0]["redirect_uri"] == world.forms[0]["redirect_uri"]
+
+
+@spec("2025-06-18", "basic/authorization#open-redirection", "e5ff42cd")
+@spec("2025-11-25", "basic/authorization#open-redirection", "e5ff42cd")
+@spec("2026-07-28", "basic/authorization/security-considerations#open-redirection", "8bddc9ca")
+async def test_the_redirect_comes_to_this_machine_if_the_browser_follows_it() -> None:
+    async with login_world() as world:
+        assert "Hello, Ann!" == await greet(world, world.oauth(visit=browse))
+        assert world.logins[0]["redirect_uri"].startswith("http://127.0.0.1:")
+        assert [world.logins[0]["redirect_uri"]] == world.registrations[0]["redirect_uris"]
+
+
+async def test_a_login_on_trio(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server needs asyncio, so it is in a thread of its own."""
+    import threading
+
+    import trio
+
+    ready, done = threading.Event(), threading.Event()
+    found: list[LoginWorld] = []
+
+    async def serve() -> None:
+        async with login_world() as world:
+            found.append(world)
+            ready.set()
+            await anyio.to_thread.run_sync(done.wait)
+
+    thread = threading.Thread(target=lambda: anyio.run(serve))
+    thread.start()
+    try:
+        assert await anyio.to_thread.run_sync(ready.wait, PATIENCE_SECONDS)
+        said = await anyio.to_thread.run_sync(lambda: trio.run(lambda: greet(found[0], found[0].oauth())))
+    finally:
+        done.set()
+        thread.join()
+
+    assert "Hello, Ann!" == said
+
+
+@spec("2026-07-28", "basic/authorization/index#protocol-requirements")
+async def test_a_login_takes_longer_than_all_limits_of_calls_and_of_the_probe() -> None:
+    async def slow(url: str) -> str:
+        await anyio.sleep(1.5)
+        return await visit(url)
+
+    limits = ClientLimits(probe_seconds=0.3, call_seconds=0.6, connect_seconds=0.6)
+    async with login_world() as world:
+        assert "Hello, Ann!" == await greet(world, world.oauth(visit=slow), limits=limits)
+        assert 1 == len(world.logins)
+
+        world.needed = ["write"]
+        assert "Hello, Ann!" == await greet(world, world.oauth(visit=slow), limits=limits)
+
+
+async def test_a_slow_login_is_not_reported_as_a_slow_server(caplog: pytest.LogCaptureFixture) -> None:
+    async def slow(url: str) -> str:
+        await anyio.sleep(2.5)
+        return await visit(url)
+
+    async with login_world() as world:
+        await greet(world, world.oauth(visit=slow))
+
+    assert [] == [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+
+
+async def test_many_calls_wait_for_one_login() -> None:
+    async with login_world() as world, connect(world.url, auth=world.oauth()) as client:
+        world.revoke()
+        world.refreshable.clear()
+        async with anyio.create_task_group() as group:
+            for name in range(20):
+                group.start_soon(client.call_tool, "greet", {"name": str(name)})
+
+        assert 2 == len(world.logins)
+
+
+async def test_a_cancelled_call_does_not_end_the_login_that_others_wait_for() -> None:
+    opened = anyio.Event()
+    proceed = anyio.Event()
+
+    async def patient(url: str) -> str:
+        opened.set()
+        await proceed.wait()
+        return await visit(url)
+
+    async with login_world() as world:
+        store = MemoryTokenStore()
+        await greet(world, world.oauth(store=store))
+        async with connect(world.url, auth=world.oauth(store=store, visit=patient)) as client:
+            world.revoke()
+            world.refreshable.clear()
+            scope = anyio.CancelScope()
+
+            async def first() -> None:
+                with scope:
+                    await client.call_tool("greet", {"name": "1"})
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(first)
+                await opened.wait()
+                group.start_soon(client.call_tool, "greet", {"name": "2"})
+                await anyio.lowlevel.checkpoint()
+                scope.cancel()
+                proceed.set()
+
+        assert 2 == len(world.logins)
+
+
+# --- tokens that end
+
+
+async def test_stored_tokens_need_no_login_in_the_next_program(tmp_path: Path) -> None:
+    async with login_world() as world:
+        await greet(world, world.oauth(store=FileTokenStore(tmp_path)))
+        await greet(world, world.oauth(store=FileTokenStore(tmp_path)))
+
+        assert 1 == len(world.logins)
+
+
+@spec("2026-07-28", "basic/authorization/index#refresh-tokens")
+async def test_expired_tokens_are_refreshed_after_a_restart_at_the_stored_endpoint(tmp_path: Path) -> None:
+    async with login_world() as world:
+        world.lifetime = 1
+        await greet(world, world.oauth(store=FileTokenStore(tmp_path)))
+        world.asked.clear()
+        world.lifetime = 3600
+        await greet(world, world.oauth(store=FileTokenStore(tmp_path)))
+
+        assert ["POST /token"] == world.asked
+        assert ("refresh_token", world.url) == (world.forms[-1]["grant_type"], world.forms[-1]["resource"])
+        assert "scope" not in world.forms[-1]
+
+
+async def test_a_refused_token_is_refreshed_before_a_person_is_asked() -> None:
+    async with login_world() as world, connect(world.url, auth=world.oauth()) as client:
+        world.revoke()
+        await client.call_tool("greet", {"name": "Ann"})
+
+        assert 1 == len(world.logins)
+
+
+async def test_a_rotated_refresh_token_of_another_program_is_read_again(tmp_path: Path) -> None:
+    async with login_world() as world:
+        options: dict[str, Any] = {"store": FileTokenStore(tmp_path)}
+        one, two = (
+            await connect(world.url, auth=world.oauth(**options)),
+            await connect(world.url, auth=world.oauth(**options)),
+        )
+        async with one, two:
+            world.revoke()
+            async with anyio.create_task_group() as group:
+                group.start_soon(one.call_tool, "greet", {"name": "1"})
+                group.start_soon(two.call_tool, "greet", {"name": "2"})
+
+        assert 1 == len(world.logins)
+        assert ["authorization_code", "refresh_token"] == [each["grant_type"] for each in world.forms]
+
+
+async def test_a_refresh_token_that_has_ended_leads_to_a_login() -> None:
+    async with login_world() as world, connect(world.url, auth=world.oauth()) as client:
+        world.revoke()
+        world.refreshable.clear()
+        await client.call_tool("greet", {"name": "Ann"})
+
+        assert 2 == len(world.logins)
+
+
+@spec("2026-07-28", "basic/authorization/index#refresh-tokens", "30364b6f")
+async def test_without_a_refresh_token_a_login_follows() -> None:
+    async with login_world() as world:
+        issue = world._issue
+        world._issue = lambda scopes: {**issue(scopes), "refresh_token": None}  # type: ignore[method-assign]
+        async with connect(world.url, auth=world.oauth()) as client:
+            world.revoke()
+            await client.call_tool("greet", {"name": "Ann"})
+
+        assert 2 == len(world.logins)
+
+
+async def test_a_server_that_takes_no_resource_with_a_refresh_token_is_asked_without() -> None:
+    async with login_world() as world, connect(world.url, auth=world.oauth()) as client:
+        world.refusal = "invalid_target"
+        world.revoke()
+        await client.call_tool("greet", {"name": "Ann"})
+
+        assert 1 == len(world.logins)
+        assert [True, False] == ["resource" in each for each in world.forms[1:]]
+
+
+async def test_a_new_token_that_the_server_refuses_ends_the_attempts() -> None:
+    async with login_world() as world:
+        world._issue = lambda scopes: {"access_token": "never-valid", "token_type": "Bearer"}  # type: ignore[method-assign]
+        with pytest.raises(LoginFailed, match="issued for it just now"):
+            await greet(world, world.oauth())
+
+        assert 1 == len(world.logins)
+
+
+# --- scopes
+
+
+@spec("2025-11-25", "basic/authorization#step-up-authorization-flow", "4e2ad739", "7fe07a13")
+@spec("2026-07-28", "basic/authorization/index#step-up-authorization-flow", "4f251441", "c0c2b6e8")
+async def test_a_call_that_needs_more_scopes_asks_once_and_keeps_the_others() -> None:
+    async with login_world() as world, connect(world.url, auth=world.oauth()) as client:
+        world.needed = ["write"]
+        await client.call_tool("greet", {"name": "Ann"})
+        await client.call_tool("greet", {"name": "Bob"})
+
+        assert ["read offline_access", "read offline_access write"] == [each["scope"] for each in world.logins]
+        assert ["authorization_code", "authorization_code"] == [each["grant_type"] for each in world.forms]
+
+
+@spec("2025-11-25", "basic/authorization#step-up-authorization-flow", "1f83eef0")
+@spec("2026-07-28", "basic/authorization/index#step-up-authorization-flow", "80282eac")
+async def test_a_server_that_never_has_enough_scopes_is_not_asked_for_ever() -> None:
+    async with login_world() as world, connect(world.url, auth=world.oauth()) as client:
+        world.needed = ["write"]
+        world._issue = lambda scopes: {"access_token": next(iter(world.valid)), "token_type": "Bearer"}  # type: ignore[method-assign]
+        with pytest.raises(HttpRefused):
+            await client.call_tool("greet", {"name": "Ann"})
+
+        assert 2 == len(world.logins)
+
+
+async def test_a_403_that_is_not_about_scopes_asks_no_person() -> None:
+    async with login_world() as world, connect(world.url, auth=world.oauth()) as client:
+        world.overrides["/mcp"] = (403, {"www-authenticate": 'Basic realm="proxy"'}, b"blocked")
+        with pytest.raises(HttpRefused, match="blocked"):
+            await client.call_tool("greet", {"name": "Ann"})
+
+        assert 1 == len(world.logins)
+
+
+# --- clients and authorization servers
+
+
+@spec("2025-06-18", "basic/authorization#token-handling", "58e25896")
+@spec("2025-11-25", "basic/authorization#token-handling", "58e25896")
+@spec("2026-07-28", "basic/authorization/authorization-server-discovery#authorization-server-location", "911bb237")
+@spec("2026-07-28", "basic/authorization/client-registration#authorization-server-binding", "61f83f49", "67621068")
+@spec("2026-07-28", "basic/authorization/index#token-handling", "a63356dc")
+async def test_a_registration_is_used_again_at_its_own_authorization_server(tmp_path: Path) -> None:
+    async with login_world() as world, login_world() as other:
+        store = FileTokenStore(tmp_path)
+        await greet(world, world.oauth(store=store))
+        world.revoke()
+        world.refreshable.clear()
+        other.resource["authorization_servers"] = world.resource["authorization_servers"] = [other.origin]
+        with pytest.raises(LoginFailed, match="issued for it just now"):  # it takes no tokens of the other one
+            await greet(world, world.oauth(store=store))
+
+        assert (1, 1) == (len(world.registrations), len(other.registrations))
+        assert [] == [each for each in other.forms if each["grant_type"] == "refresh_token"]
+
+
+@spec("2025-11-25", "basic/authorization#preregistration", "96747a75")
+@spec("2026-07-28", "basic/authorization/client-registration#authorization-server-binding", "06ddadce")
+@spec("2026-07-28", "basic/authorization/client-registration#pre-registration", "7ce22f2e")
+async def test_a_given_client_is_not_used_at_another_authorization_server(tmp_path: Path) -> None:
+    async with login_world() as world, login_world() as other:
+        store = FileTokenStore(tmp_path)
+        oauth = world.oauth(store=store, client_id="mine", client_secret="s3cret")  # noqa: S106 (of a test)
+        await greet(world, oauth)
+        world.revoke()
+        world.resource["authorization_servers"] = [other.origin]
+        with pytest.raises(LoginFailed, match="registered with another one"):
+            await greet(world, oauth)
+
+        assert [] == other.forms
+
+
+@spec("2025-11-25", "basic/authorization#client-id-metadata-documents", "95ce47bf")
+@spec("2025-11-25", "basic/authorization#implementation-requirements", "5fa19580")
+@spec("2025-11-25", "basic/authorization#overview", "7f5059ed")
+@spec("2026-07-28", "basic/authorization/client-registration#client-id-metadata-documents", "fbdf5191")
+@spec("2026-07-28", "basic/authorization/client-registration#implementation-requirements", "62255cfc")
+@spec("2026-07-28", "basic/authorization/index#overview", "bda58440")
+async def test_a_client_metadata_document_is_the_id_where_it_is_supported() -> None:
+    async with login_world() as world:
+        world.metadata["client_id_metadata_document_supported"] = True
+        await greet(world, world.oauth(client_metadata_url="https://client.example/c.json"))
+
+        assert "https://client.example/c.json" == world.logins[0]["client_id"]
+        assert [] == world.registrations
+
+
+@spec(
+    "2026-07-28",
+    "basic/authorization/client-registration#application-type-and-redirect-uri-constraints",
+    "93842c3b",
+    "c1234aff",
+)
+async def test_a_refused_registration_says_what_to_do() -> None:
+    async with login_world() as world:
+        world.overrides["/register"] = (400, {}, b'{"error": "invalid_redirect_uri"}')
+        with pytest.raises(LoginFailed, match=r"invalid_redirect_uri; register it there, and pass OAuth\(client_id"):
+            await greet(world, world.oauth())
+
+
+@spec("2026-07-28", "basic/authorization/security-considerations#authorization-code-protection")
+async def test_a_server_that_does_not_list_pkce_needs_the_word_of_the_program() -> None:
+    async with login_world() as world:
+        del world.metadata["code_challenge_methods_supported"]
+        with pytest.raises(LoginFailed, match="assume_pkce"):
+            await greet(world, world.oauth())
+        assert [] == world.logins
+
+        await greet(world, world.oauth(assume_pkce=True))
+
+
+@spec("2025-03-26", "basic/authorization#fallbacks-for-servers-without-metadata-discovery", "19372183", "227d9164")
+@spec("2025-03-26", "basic/authorization#server-metadata-discovery-headers")
+async def test_a_server_of_2025_03_26_has_default_endpoints_and_no_resource() -> None:
+    async with login_world() as world:
+        for path in (PRM, METADATA):
+            world.overrides[path] = (404, {}, b"")
+        await greet(world, world.oauth())
+
+        assert "resource" not in world.logins[0]
+        assert "resource" not in world.forms[0]
+        assert "POST /register" in world.asked
+
+
+async def test_an_overloaded_server_is_not_taken_for_an_old_one() -> None:
+    async with login_world() as world:
+        world.overrides[PRM] = (503, {}, b"")
+        with pytest.raises(LoginFailed, match="503; try again later"):
+            await greet(world, world.oauth())
+
+        assert f"GET {METADATA}" not in world.asked
+
+
+# --- no person, and no secrets
+
+
+async def test_without_a_person_a_login_is_needed_and_nothing_is_registered() -> None:
+    async with login_world() as world:
+        with pytest.raises(LoginNeeded, match=rf"run `mcpgen login {world.url}`"):
+            await greet(world, world.oauth(interactive=False))
+
+        assert [] == world.registrations
+
+
+@pytest.mark.parametrize("challenge", ["", "Bearer"])
+async def test_without_a_person_and_an_authorization_server_the_401_itself_is_raised(challenge: str) -> None:
+    async with login_world() as world:
+        for path in (PRM, METADATA, "/register"):
+            world.overrides[path] = (404, {}, b"")
+        world.overrides["/mcp"] = (401, {"www-authenticate": challenge} if challenge else {}, b"who are you?")
+        with pytest.raises(HttpRefused, match=r"pass Http\(url, auth=bearer\(token\)\), or headers.*who are you"):
+            await greet(world, world.oauth(interactive=False))
+        with pytest.raises(LoginFailed, match="names no authorization server"):
+            await greet(world, world.oauth())
+
+
+async def test_a_login_that_nobody_ends_fails_after_its_time() -> None:
+    async def never(url: str) -> None:
+        await anyio.sleep_forever()
+
+    async with login_world() as world:
+        with pytest.raises(LoginFailed, match=r"did not come back within 0\.2 seconds"):
+            await greet(world, world.oauth(visit=never, login_seconds=0.2))
+
+
+async def test_an_error_of_the_function_that_shows_the_page_ends_the_login() -> None:
+    async def broken(url: str) -> str:
+        raise ZeroDivisionError
+
+    async with login_world() as world:
+        with pytest.raises(LoginFailed, match="`visit` raised ZeroDivisionError"):
+            await greet(world, world.oauth(visit=broken))
+
+
+async def test_no_secret_is_logged_or_shown(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    shown = []
+    async with login_world() as world:
+        oauth = world.oauth(client_id="mine", client_secret="s3cret")  # noqa: S106 (of a test)
+        async with connect(world.url, auth=oauth) as client:
+            tokens = [*world.valid, *world.refreshable]
+            world.overrides["/token"] = (400, {}, b'{"error": "server_error"}')
+            world.revoke()
+            with pytest.raises(LoginFailed) as refused:
+                await client.call_tool("greet", {"name": "Ann"})
+            shown += [repr(client), repr(oauth), "".join(traceback.format_exception(refused.value))]
+        secrets = ["s3cret", *tokens, world.forms[0]["code"], world.forms[0]["code_verifier"], world.logins[0]["state"]]
+    shown += [each.getMessage() for each in caplog.records if each.name.startswith("mcpgen")]
+
+    assert [] == [each for each in secrets for text in shown if each in text]
+
+
+@spec("2025-03-26", "basic/authorization#security-considerations", "70965cf6")
+@spec("2025-06-18", "basic/authorization#communication-security", "fba62df9")
+@spec("2025-11-25", "basic/authorization#communication-security", "fba62df9")
+@spec("2025-11-25", "basic/authorization#implementation-requirements", "22d53e89")
+@spec("2026-07-28", "basic/authorization/client-registration#implementation-requirements", "f87b4037")
+@spec("2026-07-28", "basic/authorization/security-considerations#communication-security", "e2f546f5")
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"client_secret": "s"}, "needs `client_id`"),
+        ({"client_metadata_url": "http://a.example/c.json"}, "https with a path"),
+        ({"client_metadata_url": "https://a.example"}, "https with a path"),
+        ({"redirect_uri": "http://a.example/callback"}, "`redirect_uri` must be"),
+        ({"scopes": "read write"}, r"must be a list, such as \['read', 'write'\]"),
+        ({"scopes": ["a b"]}, "not a scope"),
+        ({"issuer": "example.com"}, "`issuer` must be the URL"),
+        ({"dpop": True}, "`dpop` must be off, auto or on"),
+        ({"store": {}}, "`store` must be a TokenStore"),
+        ({"login_seconds": 0}, "greater than 0"),
+    ],
+)
+def test_wrong_options_are_refused_at_once(options: dict[str, Any], reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        OAuth(**options)
+
+
+def test_auth_is_for_a_url() -> None:
+    with pytest.raises(UsageError, match="`auth` is for a URL"):
+        connect("python server.py", auth=OAuth(store=MemoryTokenStore()))
+    with pytest.raises(UsageError, match="write it into the transport"):
+        connect(Http("http://127.0.0.1:1/mcp"), auth=OAuth(store=MemoryTokenStore()))
+    connect("http://127.0.0.1:1/mcp", auth=httpx.BasicAuth("a", "b"))
