@@ -23,7 +23,10 @@ McpgenError
 ├── RequestTimedOut        our request was not answered in time; a TimeoutError, too
 ├── RequestLost            our request or its answer was lost; other requests are not affected
 │   ├── ServerUnreachable  no connection could be made; carries .url and .reason (mcpgen.runtime.http.errors)
-│   └── HttpRefused        the HTTP response is not a message; carries .status and .excerpt (mcpgen.runtime.http.errors)
+│   ├── HttpRefused        the HTTP response is not a message; carries .status and .excerpt (mcpgen.runtime.http.errors)
+│   ├── LoginNeeded        a person has to log in, but may not be asked; carries .url (mcpgen.runtime.http.errors)
+│   └── LoginFailed        the client got no access token; carries .reason (mcpgen.runtime.http.errors)
+├── ClusterUnavailable     workers cannot reach each other; carries .reason (mcpgen.runtime.server.cluster.cluster)
 ├── StoreFull              a `TaskStore` has no room (mcpgen.runtime.server.tasks.task_store)
 └── TransportClosed        the connection is closed; nothing more can be sent or received
     ├── NoServerConnected  no server of a configuration connects; has .failures (mcpgen.runtime.api.hosts.client_group)
