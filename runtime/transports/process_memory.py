@@ -82,4 +82,9 @@ def _malloc_trim() -> Callable[[int], int] | None:
 
 
 def _resident_bytes() -> int:
-    return int(_STATM.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    # /proc/self/statm cannot be read while no file descriptor is free. The next pause tries again.
+    try:
+        statm = _STATM.read_text(encoding="ascii")
+    except OSError:
+        return 0
+    return int(statm.split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import anyio
 import anyio.lowlevel
@@ -83,6 +84,15 @@ def test_python_without_ctypes_has_no_trim(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(sys.modules, "ctypes", None)
 
     assert process_memory._malloc_trim() is None
+
+
+async def test_a_process_without_free_file_descriptors_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_memory, "_malloc_trim", lambda: lambda _: None)
+    monkeypatch.setattr(process_memory, "_PAUSE_SECONDS", 0)
+    monkeypatch.setattr(process_memory, "_STATM", Path("/proc/self/cannot-be-opened"))
+    with anyio.move_on_after(0.01) as scope:
+        await return_free_memory()
+    assert scope.cancelled_caught
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
