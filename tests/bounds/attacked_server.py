@@ -2,7 +2,7 @@
 
 The variable `MCPGEN_ATTACKED` holds JSON: the ``name`` of the server, its ``limits``, the bounds of its application
 (``http``), its ``keys``, the bounds of its stores (``events``, ``tasks``) and of its tasks (``task_limits``), whether
-its tools ``bake`` tasks, and whether it ``collects`` garbage.
+its tools ``bake`` tasks, how many ``descriptors`` of files it may open, and whether it ``collects`` garbage.
 """
 
 from __future__ import annotations
@@ -29,6 +29,11 @@ FORM: dict[str, object] = {"type": "object", "properties": {"name": {"type": "st
 
 applications: list[Application] = []
 real_time, shift_seconds, waiting = time.time, 0.0, 0
+
+if "descriptors" in GIVEN:
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, (GIVEN["descriptors"],) * 2)
 
 if not GIVEN.get("collects", True):
     gc.set_threshold(0)

@@ -14,6 +14,7 @@ from tests.bounds.raw_sessions import joined, post_all, stateless
 from tests.faults.http_raw_client import (
     Closed,
     Line,
+    called,
     calling,
     head,
     initialize,
@@ -132,6 +133,19 @@ def test_open_requests_of_one_client_do_not_keep_another_client_out(victims: Vic
 
         assert "" == is_admitted(http)
     assert [] == seen.losses
+
+
+def test_connections_of_one_client_leave_descriptors_for_another_client(victims: Victims) -> None:
+    http = victims.http(descriptors=256)
+    with victims.watch(http) as seen:
+        for _ in range(400):
+            with suppress(OSError):
+                http.line().send(called("echo", text="there"))
+
+        assert "" == is_admitted(http)
+        assert "x" == http.call("echo", HONEST, text="x")
+    assert [] == seen.losses
+    assert 150 < seen.descriptors < 256
 
 
 def test_events_of_one_client_do_not_push_out_those_of_another(victims: Victims) -> None:

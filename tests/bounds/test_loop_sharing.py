@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import select
+import sys
+import termios
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 OTHER = "127.0.0.2"  # the address of another client
+ENOUGH = 500  # calls of one client; the rate limit refuses more than 1,000 at once
 
 
 def readable(*lines: Line) -> int:
@@ -80,6 +84,29 @@ def test_a_slow_plain_function_of_one_client_does_not_keep_another_from_threads(
         assert readable(*greedy) < 100
 
 
+def test_many_busy_connections_of_one_client_let_a_new_one_of_another_in(victims: Victims) -> None:
+    http = victims.http()
+    request = called("echo", text="busy")
+    with ExitStack() as stack:
+        greedy = [Line(http.port) for _ in range(600)]
+        for each in greedy:
+            stack.callback(each.close)
+            each.send(request * 20)
+        honest = Line(http.port, source=OTHER)
+        stack.callback(honest.close)
+        for _ in range(3):
+            honest.send(called("echo", text="there"))
+            assert honest.reply().json["result"]["content"][0]["text"] == "there"
+        unread = [unread_bytes(each) for each in greedy]
+        size = len(greedy[0].reply().body)
+    assert sum(unread) // size < 9000, "most of the greedy requests were answered first"
+
+
+def unread_bytes(line: Line) -> int:
+    """Return how many bytes of a connection have arrived and were not read."""
+    return int.from_bytes(fcntl.ioctl(line.socket, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
 @contextmanager
 def asked_often(http: Http, request: bytes, times: int) -> Generator[tuple[Line, list[Line]]]:
     """Send *request* so many *times* at once; yield the connection of another client, and those of the requests."""
@@ -94,9 +121,9 @@ def asked_often(http: Http, request: bytes, times: int) -> Generator[tuple[Line,
 
 
 def replies_meanwhile(honest: Line, greedy: list[Line]) -> int:
-    """Return how many calls of *honest*, one after the other, are answered before the last of *greedy*."""
+    """Return how many calls of *honest*, one after the other, are answered before the last of *greedy*, up to 500."""
     count = 0
-    while readable(*greedy) < len(greedy):
+    while readable(*greedy) < len(greedy) and count < ENOUGH:
         honest.send(called("echo", text="there"))
         assert honest.reply().json["result"]["content"][0]["text"] == "there"
         count += 1

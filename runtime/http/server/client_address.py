@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.server.access import Access
 
-__all__ = ["Client", "ClientAddresses"]
+__all__ = ["Client", "ClientAddresses", "site_of"]
 
 # The longest text of an address: IPv6 with an embedded IPv4, a zone, brackets and a port.
 _MAX_ADDRESS_CHARS: Final = 80
@@ -90,7 +90,7 @@ class ClientAddresses:
             address = self._forwarded(headers, address)
         found = self._known.get(address)
         if found is None:
-            shown = _site(address) if ":" in address else address
+            shown = site_of(address)
             found = Client("", f"address {shown}", self.are_trusted)
             if len(self._known) >= _MAX_KNOWN:
                 self._known.clear()
@@ -147,8 +147,10 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     return found if mapped is None else mapped
 
 
-def _site(text: str) -> str:
-    """Return the network of one site to which an IPv6 address belongs."""
+def site_of(text: str) -> str:
+    """Return the address of a client; of IPv6, the network of the site to which it belongs."""
+    if ":" not in text:
+        return text
     found = _address(text.partition("%")[0])
     if isinstance(found, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((found, _IPV6_SITE_BITS), strict=False))

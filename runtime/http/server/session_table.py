@@ -28,7 +28,7 @@ __all__ = ["SESSION_BYTES", "SessionTable", "random_id"]
 
 # What a session takes beside its client's declaration. Measured as resident memory of thousands: 2 kB until it is used,
 # and more when its maps have entries.
-SESSION_BYTES: Final = 4 * 1024
+SESSION_BYTES: Final = 2 * 1024
 
 
 def random_id() -> str:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from mcpgen.runtime.http.server.client_address import site_of
 from mcpgen.runtime.http.server.responses import ABORT
 
 if TYPE_CHECKING:
@@ -115,10 +116,14 @@ class BoundedProtocol(HttpToolsProtocol):
         write_seconds: How long a client may read nothing while something waits to be read.
         heads: What the incomplete heads of all connections keep.
         **options: The arguments that uvicorn passes.
+
+    Attributes:
+        place: Where the connection is counted, if it is.
     """
 
     def __init__(self, *, write_seconds: float, heads: Quota, **options: Any) -> None:  # noqa: ANN401 (as uvicorn's are)
         super().__init__(**options)
+        self.place: Entry | None = None
         self._write_seconds = write_seconds
         self._heads = heads
         self._head_entry: Entry | None = None
@@ -139,6 +144,13 @@ class BoundedProtocol(HttpToolsProtocol):
         self._is_in_head = True
         self._head_bytes = 0
         self._head_timer: asyncio.TimerHandle | None = self.loop.call_later(_HEAD_SECONDS, self._refuse_slow_head)
+        if self.place is not None and self.place.is_leaving:
+            transport.abort()
+
+    def abort(self) -> None:
+        """Close the connection at once, or as soon as it is made."""
+        if self.transport is not None:
+            self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """Count the bytes of a head, and those that are neither head nor body."""
@@ -264,7 +276,9 @@ class BoundedProtocol(HttpToolsProtocol):
             self._disconnect_cycles()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop all time limits."""
+        """Stop all time limits, and count the connection no longer."""
+        if self.place is not None:
+            self.place.release()
         for each in (self._head_timer, self._unread_timer, self._write_timer, self._close_timer):
             if each is not None:
                 each.cancel()
@@ -307,7 +321,7 @@ class BoundedProtocol(HttpToolsProtocol):
         size += _CONNECTION_BYTES
         if entry is not None:
             return entry.resize(size)
-        owner = self.client[0] if self.client else ""
+        owner = site_of(self.client[0]) if self.client else ""
         self._head_entry = self._heads.admit(owner, size, give_way=partial(self._refuse, *_TOO_MANY_HEADS))
         return self._head_entry is not None
 

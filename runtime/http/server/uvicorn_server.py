@@ -19,6 +19,7 @@ import anyio
 import uvicorn
 
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.http.server.listener import Listener, connection_quota
 from mcpgen.runtime.http.server.uvicorn_limits import MAX_HEADS_BYTES, BoundedProtocol
 from mcpgen.runtime.server.quota import Quota
 from mcpgen.runtime.transports.graceful_shutdown import GracefulShutdown
@@ -237,6 +238,7 @@ class _UvicornServer(uvicorn.Server):
         super().__init__(config)
         self._app = app
         self._line = line
+        self._listeners: list[Listener] = []
 
     async def exit_on_signal(self, shutdown: GracefulShutdown) -> None:
         await shutdown.wait_requested()
@@ -247,12 +249,25 @@ class _UvicornServer(uvicorn.Server):
         yield  # `GracefulShutdown` handles them
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        if sys.platform == "win32":  # its event loop accepts all connections that wait, but cannot watch a socket
+            await super().startup(sockets)
+        else:
+            await super().startup([])
+            quota = connection_quota()
+            for each in sockets or []:
+                self._listeners.append(Listener(each, self.config.backlog, quota, self._make_protocol))
         print(self._line, file=sys.stderr, flush=True)  # noqa: T201 (for the person who started the command)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await self._app.shutdown()
+        for each in self._listeners:
+            each.close()
         await super().shutdown(sockets)
+
+    def _make_protocol(self) -> BoundedProtocol:
+        make: Any = self.config.http_protocol_class
+        made: BoundedProtocol = make(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
+        return made
 
 
 def free_address(address: str) -> str:
