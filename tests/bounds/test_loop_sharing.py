@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import select
+import signal
 import sys
 import termios
 from contextlib import ExitStack, contextmanager
@@ -14,7 +16,7 @@ import pytest
 from tests.bounds.attacked_processes import MIB
 from tests.bounds.hostile_messages import batch
 from tests.bounds.raw_sessions import joined
-from tests.faults.http_raw_client import Line, called, head, posted
+from tests.faults.http_raw_client import Line, called, calling, head, posted
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -105,6 +107,30 @@ def test_many_busy_connections_of_one_client_let_a_new_one_of_another_in(victims
 def unread_bytes(line: Line) -> int:
     """Return how many bytes of a connection have arrived and were not read."""
     return int.from_bytes(fcntl.ioctl(line.socket, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
+def test_streams_that_are_resumed_let_another_in_between(victims: Victims) -> None:
+    http = victims.http()
+    line, own, _ = joined(http)
+    line.send(posted(calling("fill", 1, "t", count=300, size=60_000), *own))
+    line.head()
+    first = line.events()[0]["id"]
+    while b"said" not in line.chunk():
+        pass
+    resume = head("GET", "/mcp", "Accept: text/event-stream", f"Last-Event-ID: {first}", *own)
+    with ExitStack() as stack:
+        honest = Line(http.port, source=OTHER)
+        greedy = [Line(http.port) for _ in range(100)]
+        for each in (honest, *greedy):
+            stack.callback(each.close)
+        os.kill(http.popen.pid, signal.SIGSTOP)  # so that all requests have arrived before the first is read
+        for each in greedy:
+            each.send(resume)
+        os.kill(http.popen.pid, signal.SIGCONT)
+        for _ in range(5):
+            honest.send(called("echo", text="there"))
+            assert honest.reply().json["result"]["content"][0]["text"] == "there"
+        assert readable(*greedy) < 60
 
 
 @contextmanager

@@ -266,6 +266,7 @@ SHELLS = {
     "http/server/responses.py",
     "http/server/timeouts.py",
     "http/server/uvicorn_limits.py",
+    "http/server/listener.py",
     "http/server/uvicorn_server.py",
     "server/functions/dependencies.py",
     "server/functions/function_registry.py",

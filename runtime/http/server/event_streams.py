@@ -143,25 +143,27 @@ class EventStream(Struct, eq=False):
         self.response = response
         self.start(retry_ms=retry_ms)
 
-    async def resume(self, response: ResponseBuffer, number: int) -> bool:
+    async def resume(self, response: ResponseBuffer, number: int) -> int | None:
         """Send all messages behind *number* over *response*, and end the connection before it.
 
-        Messages that still waited on that connection are sent over *response* only. Return False, and change nothing,
-        if the store does not have all of them.
+        Messages that still waited on that connection are sent over *response* only.
+
+        Returns:
+            How many bytes were sent; None, with no change, if the store does not have all messages.
         """
         missed: list[bytes] = []
         seen = number
         while True:
             if self.has_gap:
-                return False
+                return None
             sent = self._number
             found = await self.store.after(self.name, seen)
             if found is None:
-                return False
+                return None
             missed += [self._encode(each, message) for each, message in found if message]
             seen = max([seen, *(each for each, _ in found)])
             if seen < sent:
-                return False  # the store has lost an event that it was given
+                return None  # the store has lost an event that it was given
             if seen >= self._number:  # no event was sent while the store was read
                 break
         if self.response is not None:
@@ -173,7 +175,7 @@ class EventStream(Struct, eq=False):
             response.write_event(each)
         if self.has_ended:
             response.end()
-        return True
+        return sum(map(len, missed))
 
     def detach(self, response: ResponseBuffer | None = None, *, retry_ms: int | None = None) -> None:
         """End the current connection when its waiting messages are sent.

@@ -209,14 +209,14 @@ class HttpSession(CountedConnection):
                 self.refuse_one(each)
         response.end()
 
-    async def resume(self, name: str, number: int, response: ResponseBuffer) -> bool:
-        """Resume the stream *name* behind the event *number*; return False if that is not possible."""
+    async def resume(self, name: str, number: int, response: ResponseBuffer) -> int | None:
+        """Resume the stream *name* behind the event *number*; return the bytes sent, or None if that fails."""
         if name == self.get_stream.name:
             return await self.get_stream.resume(response, number)
         stream = self.streams.get(name)
         if stream is None:
             if not name.startswith(f"{self._streams_id}."):
-                return False
+                return None
             stream = EventStream(name, self._store)  # it has ended, and its events may still be in the store
             stream.has_ended = True
         return await stream.resume(response, number)

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.ledger import Account
     from mcpgen.runtime.server.quota import Entry, Quota
 
-__all__ = ["BodyRefused", "Uploads", "read_body"]
+__all__ = ["REQUEST_COST_BYTES", "BodyRefused", "Uploads", "read_body"]
 
 # What a request costs of a turn at least, as `FairTurns` counts: a turn takes 128 small ones. A client may send one
 # on each of thousands of connections.
-_REQUEST_COST_BYTES: Final = 2048
+REQUEST_COST_BYTES: Final = 2048
 
 # Python parses longer numbers slowly.
 _MAX_LENGTH_DIGITS: Final = 15
@@ -136,7 +136,7 @@ async def read_body(  # noqa: PLR0913 (the request, and its limits)
         raise BodyRefused(408, f"the body did not arrive within {seconds_text(seconds)} (body_seconds)") from None
     if len(body) > max_bytes:
         raise _too_long(max_bytes)
-    uploads.turns.spend(len(body) if len(body) > LARGE_BYTES else _REQUEST_COST_BYTES)
+    uploads.turns.spend(len(body) if len(body) > LARGE_BYTES else REQUEST_COST_BYTES)
     return body
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from mcpgen.runtime.http.server import responses
 from mcpgen.runtime.http.server.auth.token_expiry import ending_with_token
 from mcpgen.runtime.http.server.event_store import parse_event_id
+from mcpgen.runtime.http.server.request_body import REQUEST_COST_BYTES
 from mcpgen.runtime.protocol import headers as http
 
 if TYPE_CHECKING:
@@ -55,13 +56,18 @@ async def get(  # noqa: PLR0913, PLR0917 (of `PostRequest`)
     state.sessions.hold(session)
     state.add_response(response)
     try:
+        turns = state.engine.turns
+        if turns.is_used_up:
+            await turns.wait_to_work(client.owner, session.id)
         try:
-            is_attached = await _attach(session, headers.get("last-event-id"), response)
+            size = await _attach(session, headers.get("last-event-id"), response)
         except Exception:  # noqa: BLE001 (the boundary: a user's event store)
             _LOG.exception("the event store failed; a stream cannot be resumed now")
             await responses.send_error(send, 500, "the stream cannot be resumed now; try again later")
             return
-        if not is_attached:
+        # A request of 200 bytes resumes a stream of megabytes, and the next one does so again.
+        turns.spend(max(size or 0, REQUEST_COST_BYTES))
+        if size is None:
             reason = "the stream cannot be resumed: its Last-Event-ID is unknown, or later events are no longer stored"
             await responses.send_error(send, 400, reason)
             return
@@ -75,12 +81,12 @@ async def get(  # noqa: PLR0913, PLR0917 (of `PostRequest`)
         ticket.release()
 
 
-async def _attach(session: HttpSession, last_event_id: str | None, response: ResponseBuffer) -> bool:
+async def _attach(session: HttpSession, last_event_id: str | None, response: ResponseBuffer) -> int | None:
     if last_event_id is None:
         session.get_stream.attach(response, retry_ms=session.retry_ms)
-        return True
+        return 0
     found = parse_event_id(last_event_id.strip())
-    return found is not None and await session.resume(*found, response)
+    return None if found is None else await session.resume(*found, response)
 
 
 async def delete(state: AppState, headers: Mapping[str, str], user: str, send: Send) -> None:
