@@ -149,8 +149,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def abort(self) -> None:
         """Close the connection at once, or as soon as it is made."""
-        if self.transport is not None:
-            self.transport.abort()
+        transport = cast("asyncio.Transport | None", self.transport)
+        if transport is not None:
+            transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """Count the bytes of a head, and those that are neither head nor body."""
