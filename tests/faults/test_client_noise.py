@@ -88,7 +88,7 @@ async def test_a_flood_of_noise_is_logged_in_a_few_lines(revision: str, caplog: 
 
 # What a server may answer a call with that is no answer; ID is that of the call.
 NO_ANSWERS: dict[str, tuple[bytes, type[Exception]]] = {
-    "neither result nor error": (b'{"jsonrpc":"2.0","id":ID}', RequestTimedOut),
+    "neither result nor error": (b'{"jsonrpc":"2.0","id":ID}', MalformedFrame),
     "both": (b'{"jsonrpc":"2.0","id":ID,"result":{},"error":{"code":1,"message":"x"}}', MalformedFrame),
     "null": (b'{"jsonrpc":"2.0","id":ID,"result":null}', MalformedFrame),
     "a list": (b'{"jsonrpc":"2.0","id":ID,"result":[]}', MalformedFrame),
