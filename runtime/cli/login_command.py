@@ -73,7 +73,7 @@ def logout(*, url: str) -> None:
 
 
 async def _log_in(screen: Screen, url: str, oauth: OAuth) -> None:
-    from mcpgen.runtime.http.client.auth.authorization import stored_tokens, tokens_key  # noqa: PLC0415 (loads httpx)
+    from mcpgen.runtime.http.client.auth.access_tokens import stored_tokens, tokens_key  # noqa: PLC0415 (loads httpx)
 
     address = parse_address(url)
     key = tokens_key(oauth, address)

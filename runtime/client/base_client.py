@@ -163,7 +163,7 @@ class BaseClient:
             RequestTimedOut: The server does not read its input.
             TransportClosed: The connection is closed.
         """
-        await self._engine.notify(method, params)
+        await self._engine.notifications.send(method, params)
 
     async def request_json(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Send a request in the agreed revision, and return the result as the server sent it, with all its keys.
@@ -233,4 +233,4 @@ class BaseClient:
         Raises:
             UsageError: The option `roots` is a list, so the client has declared that the roots do not change.
         """
-        await self._engine.notify_roots_changed()
+        await self._engine.notifications.roots_changed()

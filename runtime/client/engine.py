@@ -22,8 +22,9 @@ from mcpgen.runtime.client.extensions import (
     without_keys_of_meta,
 )
 from mcpgen.runtime.client.fast_path import TOOLS_CALL, FastCall
+from mcpgen.runtime.client.outgoing_notifications import OutgoingNotifications
 from mcpgen.runtime.client.outgoing_requests import CallOptions, OutgoingRequest, RequestSender, check_call_options
-from mcpgen.runtime.client.pending_request import error_as_received, fresh_error
+from mcpgen.runtime.client.pending_request import error_as_received
 from mcpgen.runtime.client.result_reader import ResultReader
 from mcpgen.runtime.client.translated_methods import TranslatedMethods
 from mcpgen.runtime.errors import AdaptationError, UnknownMethod, UsageError
@@ -50,9 +51,6 @@ if TYPE_CHECKING:
 __all__ = ["ClientEngine"]
 
 _TASKS: Final = "io.modelcontextprotocol/tasks"
-_ROOTS_CHANGED: Final = "notifications/roots/list_changed"
-# The client sends these by itself.
-_RESERVED_NOTIFICATIONS: Final = frozenset({"notifications/initialized", "notifications/cancelled"})
 
 
 class ClientEngine:
@@ -70,6 +68,7 @@ class ClientEngine:
         call_extension: Likewise `_call_extension`.
         client: The client, which the maker of the engine sets.
         server: The server, in the agreed revision.
+        notifications: Sends notifications to the server.
         native_meta: The `_meta` that the native revision wants in each request.
         translated: Serves the requests that the server's revision does not have.
     """
@@ -99,6 +98,9 @@ class ClientEngine:
         self._sender = RequestSender(connection)
         self._reader = ResultReader(native_revision, server.revision, self.session.reading)
         self._codec = codec(native_revision, server.revision, "client")
+        self.notifications: OutgoingNotifications = OutgoingNotifications(
+            self.session, server, self._codec, self._sender
+        )
         self._request_codecs: dict[str, OutgoingRequestCodec] = {}  # of methods that the server has declared
         self._fast_call: FastCall | None = None
         self.native_meta: dict[str, object] = self.session.features.meta(native_revision)
@@ -326,37 +328,6 @@ class ClientEngine:
     def _tools_call(self) -> OutgoingRequestCodec:
         return self._request_codecs.get(TOOLS_CALL) or self._request_codec(TOOLS_CALL)
 
-    async def notify(self, method: Any, params: Any) -> None:
-        """Send a notification of the generated ``methods`` of the native revision."""
-        name: str = method.name
-        if name in _RESERVED_NOTIFICATIONS:
-            raise UsageError(
-                f"the client sends {name} itself; to cancel a request, cancel the asyncio or trio task that awaits it"
-            )
-        if name == _ROOTS_CHANGED:
-            self.session.features.check_roots_may_change(self.server.revision)
-        self._check_open()
-        extension = find_extension(self.session.features.extensions, method)
-        if extension is not None:
-            extension.require(self.server, name)
-            await self._send_notification(name, extension.outgoing_notification(name).params(params))
-            return
-        try:
-            encoded = self._codec.outgoing_notification(name).params(params)
-        except AdaptationError as error:
-            if error.service == "roots":  # a server of this revision requests the roots each time that it needs them
-                return
-            raise unsupported(self.server, name, error.reason) from error
-        await self._send_notification(name, encoded)
-
-    async def notify_roots_changed(self) -> None:
-        """Notify a server of a handshake revision. Other servers request the roots each time that they need them."""
-        if self.session.is_stateless:
-            return
-        self.session.features.check_roots_may_change(self.server.revision)
-        self._check_open()
-        await self._send_notification(_ROOTS_CHANGED, UNSET)
-
     def listen(self, wanted: SubscriptionFilter, filters: Sequence[Any] = ()) -> Changes:
         """Return the changes that *wanted* lets through, and listen for the notifications that *filters* select.
 
@@ -366,10 +337,6 @@ class ClientEngine:
         """
         more = filters_json(self.session.features.extensions, filters, self.server)
         return Changes(self.session, wanted, self._subscribe, more)
-
-    async def _send_notification(self, method: str, params: Any) -> None:
-        await self._sender.wait_for_room(method)
-        self.session.notify(method, params)
 
     async def _subscribe(self, uri: str) -> None:
         await self.request_json(SUBSCRIBE, {"uri": uri})
@@ -405,7 +372,3 @@ class ClientEngine:
         if method == TOOLS_CALL and self.native_revision == NEWEST and not self._validator.is_on:
             self._fast_call = FastCall(ask, self.server.revision, self.native_meta, self._peer_meta)
         return ask
-
-    def _check_open(self) -> None:
-        if self.session.failure is not None:
-            raise fresh_error(self.session.failure)

@@ -116,8 +116,7 @@ class Context(AccessContext, ChangeNotifier, Generic[StateT_co]):
         Spec:
             2026-07-28, basic/patterns/mrtr, "InputResponses".
         """
-        responses: Mapping[str, Any] = self._retry_param("input_responses", default={})
-        return responses
+        return {} if self._exchange is None else self._exchange.retry_param("input_responses", default={})
 
     @property
     def request_state(self) -> str | None:
@@ -128,8 +127,7 @@ class Context(AccessContext, ChangeNotifier, Generic[StateT_co]):
         Spec:
             2026-07-28, basic/patterns/mrtr, "InputRequiredResult".
         """
-        state: str | None = self._retry_param("request_state", default=None)
-        return state
+        return None if self._exchange is None else self._exchange.retry_param("request_state", default=None)
 
     @property
     def user(self) -> str:
@@ -387,14 +385,6 @@ class Context(AccessContext, ChangeNotifier, Generic[StateT_co]):
         """Wait until the peer has read most of what was sent on the connection of the open request."""
         request = None if self._exchange is None else self._exchange.request
         await (self._session if request is None else request.session).output.drain(self._exchange)
-
-    def _retry_param(self, name: str, default: Any) -> Any:
-        """Return a param of a retry; *default* on the fast path, where the params are a function's arguments."""
-        exchange = self._exchange
-        if exchange is None or exchange.handler.slow_path is not None:
-            return default
-        found = getattr(exchange.params, name, UNSET)
-        return default if found is UNSET else found
 
     async def _request(self, method: str, params: Any, terms: str) -> Any:
         session, exchange = self._session, self._exchange

@@ -35,7 +35,8 @@ from mcpgen.runtime.protocol.negotiation import missing_fields, oversized_part, 
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.protocol.reading_policy import SUSPECT, TEXT_ID, meant_id
 from mcpgen.runtime.server import builtin_methods, error_mapping, input_required, notifications, server_requests
-from mcpgen.runtime.server.exchange import BatchResponse, Exchange, OpenRequest, ResponseBody
+from mcpgen.runtime.server.batch_response import BatchResponse
+from mcpgen.runtime.server.exchange import Exchange, OpenRequest, ResponseBody
 from mcpgen.runtime.server.extensions import encode_result, extension_meta, missing_extension
 from mcpgen.runtime.server.fast_path import text_json
 from mcpgen.runtime.server.ledger import SHARED_PEER_BYTES, request_bytes

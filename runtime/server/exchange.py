@@ -11,14 +11,11 @@ Spec:
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.errors import RequestRefused, TransportClosed, UsageError
-from mcpgen.runtime.protocol import envelope
-from mcpgen.runtime.protocol.messages import Error
-from mcpgen.runtime.protocol.newest import ErrorCode
 
 if TYPE_CHECKING:
     from mcpgen.runtime.protocol.capabilities import Peer
@@ -27,12 +24,12 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import ErrorResponse, RequestId
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.access import Access
+    from mcpgen.runtime.server.batch_response import BatchResponse
     from mcpgen.runtime.server.quota import Entry
     from mcpgen.runtime.server.tasks.running_task import RunningTask
     from mcpgen.runtime.transports.spawner import StartedFunction
 
 __all__ = [
-    "BatchResponse",
     "Call",
     "Exchange",
     "InputRound",
@@ -43,9 +40,6 @@ __all__ = [
     "Session",
     "SessionOutput",
 ]
-
-# The error in place of a response that does not fit into its batch, with an id of usual length.
-_ERROR_BYTES: Final = 256
 
 Call: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
 """A handler: called with params and context."""
@@ -85,43 +79,6 @@ class MethodHandler(Struct, frozen=True, kw_only=True, eq=False):
     takes_context: bool = True
     extension: str = ""
     is_extended: bool = False
-
-
-class BatchResponse(Struct, eq=False):
-    """Collect the responses to one batch (2025-03-26), which are sent as one batch.
-
-    Attributes:
-        max_bytes: The most bytes that are collected. What does not fit is replaced by an error.
-        open: How many requests of the batch are not answered yet.
-        messages: The responses so far.
-        is_complete: Whether every message of the batch has been taken.
-        size: The bytes of the responses so far.
-    """
-
-    max_bytes: int
-    open: int = 0
-    messages: list[bytes] = []
-    is_complete: bool = False
-    size: int = 0
-
-    def add(self, message: bytes, request_id: RequestId | None) -> None:
-        """Add the response *message*; an error instead, if it is that of a request and the batch would be too long."""
-        errors_to_come = _ERROR_BYTES * self.open
-        if request_id is not None and self.size + len(message) + errors_to_come > self.max_bytes:
-            reason = (
-                f"the responses to this batch have more than {self.max_bytes} bytes (max_batch_bytes); "
-                "send this request again, outside of a batch"
-            )
-            message = envelope.encode_error(request_id, Error(ErrorCode.INTERNAL_ERROR, reason))
-        self.size += len(message)
-        self.messages.append(message)
-
-    def finished(self) -> bytes | None:
-        """Return the batch when every request is answered; None before, and if there are no responses."""
-        if self.open or not self.is_complete or not self.messages:
-            return None
-        messages, self.messages = self.messages, []
-        return envelope.encode_batch(messages)
 
 
 class OpenRequest(Struct, eq=False):
@@ -299,6 +256,11 @@ class Exchange(Struct, eq=False):
         if self.last_peer is None:  # unreachable: an exchange begins with an open request
             raise UsageError("the client is not known before its first request has arrived")
         return self.last_peer
+
+    def retry_param(self, name: str, default: Any) -> Any:
+        """Return a param of a retry; *default* on the fast path, where the params are a function's arguments."""
+        found = UNSET if self.handler.slow_path is not None else getattr(self.params, name, UNSET)
+        return default if found is UNSET else found
 
     def charge(self, size: int) -> None:
         """Charge *size* bytes more, or less if negative, to the session that runs the handler."""

@@ -1,4 +1,6 @@
-"""The process of a server, and the process group that it leads.
+"""The process of a server, and the process group that it leads: start it, signal it, wait for its end.
+
+This module knows no messages. `mcpgen.runtime.transports.process_transport` is the transport that uses it.
 
 Theory of operation. A server is often several processes: a package runner starts the server proper, a shell script
 starts three. So the process leads a session and a process group of its own. One signal reaches the whole group, and

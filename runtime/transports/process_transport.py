@@ -1,4 +1,7 @@
-"""A server that runs as a child process of its client, over standard input and output.
+"""A server that runs as a child process of its client, over standard input and output: the transport.
+
+This module moves messages and decides when the process has to end. `mcpgen.runtime.transports.child_process` starts the
+process, sends it signals and waits for its end.
 
 Theory of operation. One task owns the process, from its start to its end. It cannot be cancelled; it runs until the
 process has ended and all descriptors are closed, and each of its steps is bounded in time. It reads all the time what

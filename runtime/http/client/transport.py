@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from mcpgen.runtime.http.client.auth.authorization import Authorization
+    from mcpgen.runtime.http.client.auth.access_tokens import AccessTokens
     from mcpgen.runtime.http.client.auth.credentials import Credentials
     from mcpgen.runtime.http.client.channel import HttpChannel
     from mcpgen.runtime.limits import ClientLimits
@@ -119,22 +119,22 @@ class Http:
             opening = open_exchange(self._address, limits, self._headers, self._auth, self._client)
             exchange = await stack.enter_async_context(opening)
             async with open_group() as group, open_spawner(_REQUEST_CLEANUP_SECONDS) as spawner:
-                authorization: Authorization | None = None
+                access_tokens: AccessTokens | None = None
                 if self._credentials is not None:
-                    from mcpgen.runtime.http.client.auth.authorization import Authorization  # noqa: PLC0415
+                    from mcpgen.runtime.http.client.auth.access_tokens import AccessTokens  # noqa: PLC0415
                     from mcpgen.runtime.http.client.auth.authorized_exchange import AuthorizedExchange  # noqa: PLC0415
 
-                    authorization = Authorization(self._credentials, self._address, group)
-                    exchange = AuthorizedExchange(exchange, authorization)
+                    access_tokens = AccessTokens(self._credentials, self._address, group)
+                    exchange = AuthorizedExchange(exchange, access_tokens)
                 channel = HttpChannel(HttpRequests(exchange, self._address), limits, group, spawner, self.identity)
-                if authorization is not None:
-                    authorization.pausing = channel.paused
+                if access_tokens is not None:
+                    access_tokens.pausing = channel.paused
                 stack.push_async_callback(_end_session, channel)  # called when the tasks of the group have ended
                 try:
                     yield channel
                 finally:
-                    if authorization is not None:
-                        authorization.close()
+                    if access_tokens is not None:
+                        access_tokens.close()
                     channel.close()
 
 

@@ -13,6 +13,7 @@ from mcpgen.runtime.server.functions.function_registry import PROMPT, TEMPLATE, 
 from mcpgen.runtime.server.functions.pagination import PAGE_SIZE
 from mcpgen.runtime.server.functions.prompts import make_prompt
 from mcpgen.runtime.server.functions.registration_checks import check_definition, check_scopes, check_unused
+from mcpgen.runtime.server.functions.removals import Removals
 from mcpgen.runtime.server.functions.resources import FixedResource, make_resource
 from mcpgen.runtime.server.functions.schemas import UnknownKeys, check_unknown_keys
 from mcpgen.runtime.server.functions.tools import TaskMode, make_tool
@@ -30,7 +31,7 @@ __all__ = ["Registrations"]
 F = TypeVar("F", bound="Callable[..., Any]")
 
 
-class Registrations(VisibleFunctions):
+class Registrations(Removals, VisibleFunctions):
     """Decorators that register functions as tools, resources, prompts and completions.
 
     A function that cannot be registered raises UsageError at once. Lists are in the order of registration. Clients are
@@ -385,26 +386,3 @@ class Registrations(VisibleFunctions):
             return function
 
         return register
-
-    def remove_tool(self, name: str) -> None:
-        """Remove a tool. Raises UsageError if there is none."""
-        with self._changing():
-            self._registry.tools.remove(name)
-            self._registry.forget(name)
-
-    def remove_resource(self, uri: str) -> None:
-        """Remove a resource or, with its completions, a resource template. Raises UsageError if there is none."""
-        with self._changing():
-            if uri in self._registry.templates.registered:
-                self._registry.templates.remove(uri)
-                self._registry.forget_completions(TEMPLATE, uri)
-            else:
-                self._registry.resources.remove(uri)
-            self._registry.forget(uri)
-
-    def remove_prompt(self, name: str) -> None:
-        """Remove a prompt and its completions. Raises UsageError if there is none."""
-        with self._changing():
-            self._registry.prompts.remove(name)
-            self._registry.forget_completions(PROMPT, name)
-            self._registry.forget(name)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from mcpgen.runtime.http.auth.challenges import token_challenge
-from mcpgen.runtime.http.client.auth.authorization import Attempts
+from mcpgen.runtime.http.client.auth.access_tokens import Attempts
 
 if TYPE_CHECKING:
     from mcpgen.runtime.http.client.address import Address
-    from mcpgen.runtime.http.client.auth.authorization import Authorization
+    from mcpgen.runtime.http.client.auth.access_tokens import AccessTokens
     from mcpgen.runtime.http.client.http_exchange import HeaderLines, HttpExchange, HttpResponse
 
 __all__ = ["AuthorizedExchange"]
@@ -24,13 +24,13 @@ class AuthorizedExchange:
 
     Args:
         inner: Makes the requests.
-        authorization: The tokens.
+        access_tokens: The tokens.
     """
 
-    def __init__(self, inner: HttpExchange, authorization: Authorization) -> None:
+    def __init__(self, inner: HttpExchange, access_tokens: AccessTokens) -> None:
         self.library: str = inner.library
         self._inner = inner
-        self._authorization = authorization
+        self._access_tokens = access_tokens
 
     async def send(self, verb: str, address: Address, headers: HeaderLines, body: bytes | None) -> HttpResponse:
         """Make a request; see `HttpExchange.send`.
@@ -39,17 +39,17 @@ class AuthorizedExchange:
             LoginNeeded: A person has to log in, but may not be asked.
             LoginFailed: There are no tokens that the server accepts.
         """
-        authorization, attempts = self._authorization, Attempts()
+        access_tokens, attempts = self._access_tokens, Attempts()
         while True:
-            tokens = await authorization.tokens()
-            lines = [] if tokens is None else authorization.header_lines(tokens, verb, address.url)
+            tokens = await access_tokens.tokens()
+            lines = [] if tokens is None else access_tokens.header_lines(tokens, verb, address.url)
             response = await self._inner.send(verb, address, [*headers, *lines], body)
-            authorization.note_nonce(response.headers.get("dpop-nonce"))
+            access_tokens.note_nonce(response.headers.get("dpop-nonce"))
             if response.status not in _REFUSALS:
                 return response
             challenge = token_challenge(response.headers.get("www-authenticate", ""))
             try:
-                reaction = authorization.reaction(response.status, challenge, tokens, attempts)
+                reaction = access_tokens.reaction(response.status, challenge, tokens, attempts)
             except BaseException:
                 await response.close()
                 raise

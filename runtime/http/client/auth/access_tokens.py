@@ -1,4 +1,4 @@
-"""The tokens of one connection: which one a request carries, and what follows when the server refuses it.
+"""The access tokens of one connection: which one a request carries, when it is refreshed, and when a login is needed.
 
 Theory of operation. A request goes out with the token that the store has, or with none. The server's challenge decides
 what follows: a refresh, a login, or a login for more scopes. All requests that are refused meanwhile wait for the same
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.client.auth.token_store import TokenStore
     from mcpgen.runtime.transports.spawner import Group
 
-__all__ = ["Attempts", "Authorization", "stored_tokens", "tokens_key"]
+__all__ = ["AccessTokens", "Attempts", "stored_tokens", "tokens_key"]
 
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
@@ -82,7 +82,7 @@ class _Flight(Struct, eq=False):
     failure: Exception | None = None
 
 
-class Authorization:
+class AccessTokens:
     """The tokens of one connection.
 
     Attributes:
