@@ -226,7 +226,7 @@ SHELLS = {
     "cli/login_command.py",
     "http/client/auth/address_guard.py",
     "http/client/auth/auth_requests.py",
-    "http/client/auth/authorization.py",
+    "http/client/auth/access_tokens.py",
     "http/client/auth/browser.py",
     "http/client/auth/loopback_receiver.py",
     "http/client/auth/page_visit.py",
