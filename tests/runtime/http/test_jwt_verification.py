@@ -15,7 +15,6 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from mcpgen import Jwt, UsageError
 from mcpgen.runtime.http.server.auth import key_sets
-from mcpgen.runtime.http.server.auth.issuer_metadata import metadata_urls
 from mcpgen.runtime.http.server.auth.token_verifier import ExpectedToken, InvalidToken, IssuerUnavailable
 from tests.runtime.http.issuer import RESOURCE, Issuer, new_key, public_jwk, running_issuer
 
@@ -362,30 +361,6 @@ async def test_many_keys_are_not_kept(issuer: Issuer) -> None:
 
 
 # --- discovery
-
-
-@pytest.mark.parametrize(
-    ("issuer_url", "urls"),
-    [
-        (
-            "https://a.example/t",
-            [
-                "https://a.example/.well-known/oauth-authorization-server/t",
-                "https://a.example/.well-known/openid-configuration/t",
-                "https://a.example/t/.well-known/openid-configuration",
-            ],
-        ),
-        (
-            "https://a.example/",
-            [
-                "https://a.example/.well-known/oauth-authorization-server",
-                "https://a.example/.well-known/openid-configuration",
-            ],
-        ),
-    ],
-)
-def test_the_metadata_of_an_issuer_is_looked_for_in_this_order(issuer_url: str, urls: list[str]) -> None:
-    assert urls == metadata_urls(issuer_url)
 
 
 async def test_openid_metadata_behind_the_path_is_found() -> None:

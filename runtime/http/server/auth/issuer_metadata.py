@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, cast
-from urllib.parse import urlsplit
 
 import anyio
 import msgspec
 
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.http.auth.discovery import server_metadata_urls
 from mcpgen.runtime.http.client.http_exchange import import_httpx
 from mcpgen.runtime.http.server.auth.protection import check_url
 from mcpgen.runtime.http.server.auth.token_verifier import IssuerUnavailable
@@ -24,21 +24,12 @@ if TYPE_CHECKING:
 
     import httpx
 
-__all__ = ["fetch_json", "issuer_endpoint", "metadata_urls"]
+__all__ = ["fetch_json", "issuer_endpoint"]
 
 # A document of a large issuer has some 20 KB. A hanging issuer must not hold requests for long.
 _MAX_DOCUMENT_BYTES: Final = 512 * 1024
 _MAX_DIGITS: Final = 9
 _SECONDS: Final = 5.0
-
-
-def metadata_urls(issuer: str) -> list[str]:
-    """Return the URLs at which the metadata of *issuer* may be, in the order in which they are tried."""
-    found = urlsplit(issuer)
-    origin, path = f"{found.scheme}://{found.netloc}", found.path.rstrip("/")
-    oauth, oidc = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
-    urls = [f"{origin}{oauth}{path}", f"{origin}{oidc}{path}", f"{origin}{path}{oidc}"]
-    return list(dict.fromkeys(urls))
 
 
 async def issuer_endpoint(issuer: str, member: str) -> str:
@@ -48,7 +39,7 @@ async def issuer_endpoint(issuer: str, member: str) -> str:
         IssuerUnavailable: There is no such metadata now, or it belongs to another issuer.
     """
     problem = f"{issuer} has no metadata"
-    for url in metadata_urls(issuer):
+    for url in server_metadata_urls(issuer):
         try:
             found = await fetch_json(url)
         except IssuerUnavailable as unavailable:
