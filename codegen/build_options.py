@@ -13,7 +13,7 @@ from mcpgen.codegen import names
 from mcpgen.codegen.base_knowledge import OwnOverlay, load_own_overlay, nearest_revision
 from mcpgen.codegen.build import Draft, Source, foreign_source, is_same_document, pinned_source
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
-from mcpgen.codegen.document import read_document
+from mcpgen.codegen.document import check_document, read_document
 from mcpgen.codegen.extension_document import is_identifier
 from mcpgen.codegen.extensions import Extension, OwnExtension, foreign_extension
 from mcpgen.codegen.overlay import Overlay
@@ -188,6 +188,8 @@ def sources_of(room: SchemaRoom, options: BuildOptions) -> list[Source]:
     if not is_known or options.overlay is not None:  # with an overlay, a known document is no longer that revision
         _check_label(room, label)
     if not is_known and not options.based_on:
+        if findings := [each for each in check_document(document) if each.code == "MG010"]:
+            raise Refused(findings)  # no revision is near to a document without definitions
         raise Refused([_no_base(room, document, label)])
     draft = Draft(
         base=base,

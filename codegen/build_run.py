@@ -217,7 +217,7 @@ def _compared(room: SchemaRoom, options: BuildOptions) -> Iterator[_Compared]:
         return
     templates = Templates(options.templates)
     for source in sources_of(room, options):
-        package = _package(room, source, options, templates)
+        package = _package(room, source, options, templates, writes=False)
         yield package.files, out / package.folder, frozenset()
 
 
@@ -257,11 +257,13 @@ def _strays(files: dict[str, str], folder: Path, beside: frozenset[str]) -> list
     return found
 
 
-def _package(room: SchemaRoom, source: Source, options: BuildOptions, templates: Templates) -> Package:
+def _package(
+    room: SchemaRoom, source: Source, options: BuildOptions, templates: Templates, *, writes: bool = True
+) -> Package:
     package = _generate(source, alone=options.out is not None, templates=templates)
     if not options.adapters:
         return package
-    adapter = draft_adapter(plan_draft(room, source, options.changes), source, templates)
+    adapter = draft_adapter(plan_draft(room, source, options.changes, writes=writes), source, templates)
     return msgspec.structs.replace(package, files={**package.files, "adapter.py": adapter})
 
 

@@ -33,7 +33,12 @@ _options = (
         help="An official revision (see `mcpgen schema list`). Repeat the option for several.",
     ),
     click.option("--all", "build_all", is_flag=True, help="All official revisions."),
-    click.option("--schema", type=click.Path(path_type=Path), metavar="FILE", help="This schema document instead."),
+    click.option(
+        "--schema",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Use this schema document instead of an official revision.",
+    ),
     click.option(
         "--based-on",
         metavar="R",
@@ -63,7 +68,7 @@ _options = (
         type=click.Path(path_type=Path),
         metavar="FILE",
         help="With --adapters: the declared changes of the step (a Python file). If FILE does not exist and the step "
-        "needs declared changes, the command writes FILE with an incomplete entry for each of them. Complete the "
+        "needs declared changes, `mcpgen build` writes FILE with an incomplete entry for each of them. Complete the "
         "entries.",
     ),
     click.option(
@@ -79,7 +84,12 @@ _options = (
     click.option(
         "--copy-base", is_flag=True, help="With --extension: copy the bindings of R too, so that msgspec suffices."
     ),
-    click.option("--out", type=click.Path(), metavar="DIR", help="This folder. Default: generated/ of the checkout."),
+    click.option(
+        "--out",
+        type=click.Path(),
+        metavar="DIR",
+        help="The folder of the bindings. Default: generated/ of the checkout.",
+    ),
     _as_json,
 )
 
@@ -131,7 +141,7 @@ def check(*, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - the options
     """Check that generated bindings equal a fresh build.
 
     The command builds in memory and prints the differences, or one line for each folder without differences. It
-    changes no generated file. The exit status is 1 if there are differences.
+    writes no file. The exit status is 1 if there are differences.
 
     In a checkout of mcpgen, the command without --out checks generated/ and the hashes of the documents in schema/.
     Outside a checkout, the command without options takes its options from [tool.mcpgen] in pyproject.toml.

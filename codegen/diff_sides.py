@@ -50,7 +50,10 @@ def _named(room: SchemaRoom, name: str) -> str | dict[str, Any]:
     if name in room.revisions:
         return name
     if not _is_path(name):
-        hint = f"Give the path of a schema document, or one of {', '.join(room.revisions)}."
+        hint = (
+            f"Give one of {', '.join(room.revisions)}, or the path of a schema document. The label of a registered "
+            "draft does not work: give the path of its document."
+        )
         message = f"{name!a} is neither a revision nor a file"
         raise Refused([Diagnostic(code="MG303", message=message, hint=hint)])
     document = read_document(Path(name))

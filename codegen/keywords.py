@@ -43,7 +43,9 @@ class Fault(NamedTuple):
 
 def shown(value: Json) -> str:
     """Return *value* as short ASCII text on one line, for a message."""
-    text = repr(value) if isinstance(value, (str, int, float, bool)) or value is None else f"an {_kind(value)}"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    text = repr(value) if isinstance(value, (str, int, float)) else f"an {_kind(value)}"
     return text.encode("ascii", "backslashreplace").decode("ascii")[:_LONGEST_SHOWN]
 
 

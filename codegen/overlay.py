@@ -166,7 +166,10 @@ def read_toml(file: Traversable, shape: type[_T], *, code: str, hint: str) -> _T
         raise Refused([Diagnostic(code=code, message=message, hint="Check the path.")]) from error
     except tomllib.TOMLDecodeError as error:
         raise Refused([Diagnostic(code=code, message=f"{file.name} is not valid TOML: {error}", hint=hint)]) from error
-    # ValueError: not UTF-8, or an integer with more digits than Python converts.
+    except UnicodeDecodeError as error:
+        message = f"{file.name} is not UTF-8, at byte {error.start}"
+        raise Refused([Diagnostic(code=code, message=message, hint="Save the file as UTF-8.")]) from error
+    # ValueError: an integer with more digits than Python converts.
     except (ValueError, RecursionError, msgspec.ValidationError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise Refused([Diagnostic(code=code, message=f"{file.name}: {reason}", hint=hint)]) from error

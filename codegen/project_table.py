@@ -58,7 +58,10 @@ def _tables(file: Path) -> list[_Table]:
     except OSError as error:
         text = f"cannot read {file}: {error.strerror}"
         raise Refused([Diagnostic(code="MG319", message=text, hint="Check that you may read the file.")]) from error
-    # ValueError: not TOML, not UTF-8, or an integer with more digits than Python converts.
+    except UnicodeDecodeError as error:
+        text = f"{file} is not UTF-8, at byte {error.start}"
+        raise Refused([Diagnostic(code="MG319", message=text, hint="Save the file as UTF-8.")]) from error
+    # ValueError: not TOML, or an integer with more digits than Python converts.
     except (ValueError, RecursionError) as error:
         text = f"{file} is not valid TOML: {error}"
         raise Refused([Diagnostic(code="MG319", message=text, hint="Correct the file.")]) from error

@@ -111,10 +111,19 @@ class Templates:
 
 
 def _replaced(folder: Path) -> dict[str, str]:
+    found: dict[str, str] = {}
+    read = folder
     try:
-        found = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.iterdir()) if path.is_file()}
+        for path in sorted(folder.iterdir()):
+            if path.is_file():
+                read = path
+                found[path.name] = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise Refused([_fault(f"cannot read {folder}: {error}")]) from error
+        reason = f"it is not UTF-8, at byte {error.start}" if isinstance(error, UnicodeDecodeError) else error.strerror
+        finding = Diagnostic(
+            code="MG320", message=f"cannot read {read}: {reason}", hint="Check the path and the files."
+        )
+        raise Refused([finding]) from error
     findings: list[Diagnostic] = []
     for name, text in found.items():
         head = _HEAD.match(text)

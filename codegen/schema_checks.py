@@ -118,8 +118,11 @@ class _Walk:
             )
 
     def _counted(self, schema: Json) -> Fault | None:
-        """Count *schema* and its constants, and return a fault if the document has too many."""
-        self.schemas += 1
+        """Count *schema* and its constants, and return a fault if the document has too many.
+
+        A required key that ``properties`` does not describe counts as a schema, because it becomes a property.
+        """
+        self.schemas += 1 + len(_undescribed(schema))
         values = schema.get("enum") if isinstance(schema, dict) else None
         self.constants += len(values) if isinstance(values, list) else 0
         if self.schemas > MAX_SCHEMAS:
@@ -247,6 +250,15 @@ class _Walk:
             if target is not None and target[1] not in seen and links < MAX_ALIAS_CHAIN:
                 seen.add(target[1])
                 pending.append((self.definitions.get(target[1]), links + 1))
+
+
+def _undescribed(schema: Json) -> set[str]:
+    """Return the keys that *schema* requires and its ``properties`` do not describe."""
+    if not isinstance(schema, dict) or not isinstance(required := schema.get("required"), list):
+        return set()
+    properties = schema.get("properties")
+    described = properties if isinstance(properties, dict) else {}
+    return {key for key in required if isinstance(key, str) and key not in described}
 
 
 def _inner(schema: dict[str, Json], place: _Place) -> Iterator[_Place]:

@@ -68,7 +68,7 @@ def _echo_table(rows: list[tuple[str, ...]]) -> None:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
 
 
-@schema.command()
+@schema.command(short_help="Add a schema document to schema/.")
 @click.argument("name", metavar="REVISION|EXTENSION")
 @_file
 @click.option(
@@ -95,8 +95,9 @@ def add(name: str, file: Path, *, as_json: bool, **options: Any) -> None:  # noq
     Removes the descriptions, and records the hashes of FILE and of the result in schema/PINNED.toml. If the document
     has errors, nothing is changed.
 
-    A new extension needs --id, --base and --source; EXTENSION is the name of its folders. A new version of an
-    extension needs --source and --replace.
+    A new extension needs --id, --base and --source. EXTENSION is a short name; it names the folders
+    schema/extensions/EXTENSION and generated/extensions/EXTENSION. A new version of an extension needs --source and
+    --replace.
     """
     origin = _Origin(**options)
     checkout = find_checkout()
@@ -115,7 +116,8 @@ def add(name: str, file: Path, *, as_json: bool, **options: Any) -> None:  # noq
         return
     echo_diagnostics(found.warnings, as_json=False)
     if added:
-        click.echo(f"Added {path}, and its hashes to schema/PINNED.toml.")
+        kind = "extension" if is_extension else "revision"
+        click.echo(f"Added the {kind} {name}: {path}, and its hashes to schema/PINNED.toml.")
     elif is_extension:
         click.echo(f"Extension {name} is already in schema/ with the same content. Nothing was changed.")
     else:

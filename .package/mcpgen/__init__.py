@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from mcpgen.runtime.http.client.auth.credentials import ClientCredentials, JwtAssertion, OAuth
+    from mcpgen.runtime.http.client.auth.keyring_store import KeyringTokenStore
     from mcpgen.runtime.http.client.auth.machine_grants import IdJag
     from mcpgen.runtime.http.client.auth.token_store import FileTokenStore, MemoryTokenStore, TokenStore
     from mcpgen.runtime.http.client.bearer_auth import bearer
@@ -55,8 +56,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.server.auth.introspection import Introspection
     from mcpgen.runtime.http.server.auth.jwt_verification import Jwt
     from mcpgen.runtime.http.server.auth.protection import Protect
-    from mcpgen.runtime.http.server.event_store import EventStore, MemoryEventStore
-    from mcpgen.runtime.limits import ClientLimits, HttpLimits, Limits, RateLimit, TaskLimits
+    from mcpgen.runtime.limits import ClientLimits, EventLimits, HttpLimits, Limits, RateLimit, TaskLimits
     from mcpgen.runtime.protocol.extensions import Extension
     from mcpgen.runtime.protocol.ui import tool_ui
     from mcpgen.runtime.server.access import Access
@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.cluster.redis_cluster import Redis
     from mcpgen.runtime.server.context import Context
     from mcpgen.runtime.server.elicitation_forms import Elicited
+    from mcpgen.runtime.server.event_store import EventStore, MemoryEventStore
     from mcpgen.runtime.server.extensions import ServerExtension
     from mcpgen.runtime.server.functions.dependencies import Depends
     from mcpgen.runtime.server.functions.media import Audio, File, Image
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.functions.resources import ResourceNotFound
     from mcpgen.runtime.server.functions.tools import ToolError
     from mcpgen.runtime.server.tasks.memory_task_store import MemoryTaskStore
+    from mcpgen.runtime.server.tasks.redis_task_store import RedisTaskStore
     from mcpgen.runtime.server.tasks.sqlite_task_store import SqliteTaskStore
     from mcpgen.runtime.server.tasks.task_store import TaskStore
     from mcpgen.runtime.transports.errors import ServerExited
@@ -110,6 +112,7 @@ __all__ = [
     "Elicited",
     "Endpoint",
     "EndpointFactory",
+    "EventLimits",
     "EventStore",
     "Extension",
     "File",
@@ -124,6 +127,7 @@ __all__ = [
     "InvalidStructuredContent",
     "Jwt",
     "JwtAssertion",
+    "KeyringTokenStore",
     "Limits",
     "LoginFailed",
     "LoginNeeded",
@@ -143,6 +147,7 @@ __all__ = [
     "Protect",
     "RateLimit",
     "Redis",
+    "RedisTaskStore",
     "RequestError",
     "RequestLost",
     "RequestRefused",
@@ -212,7 +217,8 @@ _MODULES = {
     "Elicited": "mcpgen.runtime.server.elicitation_forms",
     "Endpoint": "mcpgen.runtime.transports.interfaces",
     "EndpointFactory": "mcpgen.runtime.transports.interfaces",
-    "EventStore": "mcpgen.runtime.http.server.event_store",
+    "EventLimits": "mcpgen.runtime.limits",
+    "EventStore": "mcpgen.runtime.server.event_store",
     "Extension": "mcpgen.runtime.protocol.extensions",
     "File": "mcpgen.runtime.server.functions.media",
     "FileTokenStore": "mcpgen.runtime.http.client.auth.token_store",
@@ -226,13 +232,14 @@ _MODULES = {
     "InvalidStructuredContent": "mcpgen.runtime.errors",
     "Jwt": "mcpgen.runtime.http.server.auth.jwt_verification",
     "JwtAssertion": "mcpgen.runtime.http.client.auth.credentials",
+    "KeyringTokenStore": "mcpgen.runtime.http.client.auth.keyring_store",
     "Limits": "mcpgen.runtime.limits",
     "LoginFailed": "mcpgen.runtime.http.errors",
     "LoginNeeded": "mcpgen.runtime.http.errors",
     "MalformedFrame": "mcpgen.runtime.errors",
     "McpgenError": "mcpgen.runtime.errors",
     "MemoryCluster": "mcpgen.runtime.server.cluster.memory_cluster",
-    "MemoryEventStore": "mcpgen.runtime.http.server.event_store",
+    "MemoryEventStore": "mcpgen.runtime.server.event_store",
     "MemoryTaskStore": "mcpgen.runtime.server.tasks.memory_task_store",
     "MemoryTokenStore": "mcpgen.runtime.http.client.auth.token_store",
     "MessageWriter": "mcpgen.runtime.transports.interfaces",
@@ -244,6 +251,7 @@ _MODULES = {
     "PromptError": "mcpgen.runtime.server.functions.prompts",
     "Protect": "mcpgen.runtime.http.server.auth.protection",
     "RateLimit": "mcpgen.runtime.limits",
+    "RedisTaskStore": "mcpgen.runtime.server.tasks.redis_task_store",
     "Redis": "mcpgen.runtime.server.cluster.redis_cluster",
     "RequestError": "mcpgen.runtime.errors",
     "RequestLost": "mcpgen.runtime.errors",

@@ -209,8 +209,8 @@ _OPTIONS: list[click.Parameter] = [
         metavar="PACKAGE",
         expose_value=False,
         callback=_register,
-        help="Add the revision of PACKAGE, so that commands can use it. PACKAGE is the full name of a package that "
-        "`mcpgen build --schema` wrote. Repeatable.",
+        help="Add the revision of PACKAGE, so that adapt, serve, inspect, call, read, prompt and trace can use it. "
+        "PACKAGE is the full name of a package that `mcpgen build --schema` wrote. Repeatable.",
     )
 ]
 

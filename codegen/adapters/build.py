@@ -41,7 +41,7 @@ def planned(room: SchemaRoom, declared: Sequence[Declared] | None = None) -> lis
     return plan_steps(editions, declared_steps(room.revisions) if declared is None else declared)
 
 
-def plan_draft(room: SchemaRoom, source: Source, changes: Path | None) -> StepPlan:
+def plan_draft(room: SchemaRoom, source: Source, changes: Path | None, *, writes: bool = True) -> StepPlan:
     """Return the plan of the step from the base of the draft *source* to it; the file *changes* declares its changes.
 
     The steps between the revisions before the draft are planned as well: they decide which keys are foreign.
@@ -49,7 +49,7 @@ def plan_draft(room: SchemaRoom, source: Source, changes: Path | None) -> StepPl
     Raises:
         Refused: A difference is not covered, a change is not needed, or *changes* is not valid. If differences are not
             covered and *changes* does not exist, the function writes the file, with an incomplete entry for each
-            missing change.
+            missing change, if it *writes*.
     """
     revisions = room.revisions[: room.revisions.index(source.base) + 1]
     editions = [edition(pinned_source(room, revision), vendored=True) for revision in revisions]
@@ -57,7 +57,7 @@ def plan_draft(room: SchemaRoom, source: Source, changes: Path | None) -> StepPl
     declared = declared_in_file(changes, source.base, source.revision)
     plan = survey_steps(editions, [*declared_steps(revisions), declared])[-1]
     missing = list(missing_changes(declared, plan.diff, plan.needs))
-    if missing and changes is not None and not changes.exists():
+    if missing and writes and changes is not None and not changes.exists():
         _write_new(changes, to_do_list(source.base, source.revision, missing))
         hint = f"Replace each `...` in {changes}, then build again."
         count = "1 change is not declared" if len(missing) == 1 else f"{len(missing)} changes are not declared"

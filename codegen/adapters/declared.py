@@ -113,10 +113,15 @@ def declared_in_file(file: Path | None, old: str, new: str) -> Declared:
     content: dict[str, object] = {"__name__": file.stem, "__file__": str(file)}
     try:
         source = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise Refused([_unusable(f"cannot read {file}: {error.strerror}")]) from error
+    except UnicodeDecodeError as error:
+        raise Refused([_unusable(f"{file} is not UTF-8, at byte {error.start}")]) from error
+    try:
         exec(compile(source, file, "exec"), content)  # noqa: S102 - the user's own module, named on the command line
     except SyntaxError as error:
         raise Refused([_unusable(f"{file}, line {error.lineno}: {error.msg}")]) from None
-    except Exception as error:  # the user's module runs, and may raise anything
+    except (Exception, SystemExit) as error:  # the user's module runs, and may raise anything
         raise Refused([_unusable(f"{file}: {type(error).__name__}: {error}")]) from error
     step = _checked(content.get("STEP"), file.name, old, new)
     return msgspec.structs.replace(read_declared(step, source, file.name), file=str(file))

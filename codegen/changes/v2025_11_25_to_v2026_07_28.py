@@ -7,8 +7,6 @@ object is wrapped in one, and its schema is wrapped in the same way.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from typing import Any, cast
 
 from mcpgen.codegen.changes.vocabulary import (
@@ -65,6 +63,10 @@ def as_complete(result: dict[str, Any], at: At, losses: Losses) -> dict[str, Any
 
 def elicitation_id(params: dict[str, Any], _at: At, _losses: Losses) -> str:
     """Return an identifier for an elicitation: equal for equal URL and message."""
+    # Few servers send a user to a page, and these modules take milliseconds to import.
+    import hashlib  # noqa: PLC0415
+    import json  # noqa: PLC0415
+
     text = json.dumps([params["url"], params["message"]])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 

@@ -25,6 +25,7 @@ def lazily(package: str, *, has_messages: bool = True) -> tuple[Callable[[str], 
         if has_messages:
             messages = import_module(f"{package}.messages")
             door.update((name, getattr(messages, name)) for name in messages.__all__)
+        door.pop("__getattr__", None)  # its presence keeps CPython from specializing accesses to the package
         names = {name for name in door if not name.startswith("_")} - {"Final", "TYPE_CHECKING", "annotations"}
         door["__all__"] = shown = sorted(names)
         return shown

@@ -57,6 +57,9 @@ class Model(Struct, frozen=True, repr_omit_defaults=True):
     """Base of all generated classes; the repr omits fields that have their default."""
 
 
+_construct = StructMeta.__call__
+
+
 class ConstantsMeta(StructMeta):
     """Makes the fields declared with `const` or `preset` required for the decoder, which does not call the class."""
 
@@ -79,9 +82,7 @@ class ConstantsMeta(StructMeta):
 
     def __call__(cls, /, *args: Any, **kwargs: Any) -> Any:
         """Construct an instance, with the constants and presets that *kwargs* lacks."""
-        for attribute, value in cls.__constants__.items():
-            kwargs.setdefault(attribute, value)
-        return StructMeta.__call__(cls, *args, **kwargs)
+        return _construct(cls, *args, **{**cls.__constants__, **kwargs})
 
 
 if TYPE_CHECKING:

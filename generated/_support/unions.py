@@ -8,7 +8,6 @@ For any other union, `AnyOf` finds the arm by the keys of the value.
 
 from __future__ import annotations
 
-import json
 import typing
 from typing import TYPE_CHECKING, Annotated, Any, Union
 
@@ -150,6 +149,8 @@ class AnyOf(Settler):
 
         The schema of that arm accepts 1.0 as an integer. Another arm would drop keys silently.
         """
+        import json  # noqa: PLC0415 (it takes a millisecond, and few values get here)
+
         text = json.dumps(value, default=repr, skipkeys=True)  # on construction, it may hold values that are not JSON
         written = json.loads(text, parse_float=_integer_if_it_is_one)
         if json.dumps(written) == text:

@@ -103,8 +103,6 @@ The changes, apart from new optional keys:
 from __future__ import annotations
 
 from typing import Any, Final, cast
-import hashlib
-import json
 
 from .._support.steps import (
     At, Direction, Fields, Gone, Losses, Message, SAME, by_method, closing, is_array, is_object, same_name, step,
@@ -241,6 +239,10 @@ def as_complete(result: dict[str, Any], at: At, losses: Losses) -> dict[str, Any
 
 def elicitation_id(params: dict[str, Any], _at: At, _losses: Losses) -> str:
     """Return an identifier for an elicitation: equal for equal URL and message."""
+    # Few servers send a user to a page, and these modules take milliseconds to import.
+    import hashlib  # noqa: PLC0415
+    import json  # noqa: PLC0415
+
     text = json.dumps([params["url"], params["message"]])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 

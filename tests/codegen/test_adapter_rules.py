@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcpgen.codegen.adapters import declared as declared_module
-from mcpgen.codegen.adapters.declared import declared_steps
+from mcpgen.codegen.adapters.declared import declared_in_file, declared_steps
 from mcpgen.codegen.changes.vocabulary import (
     Action,
     Convert,
@@ -688,3 +688,21 @@ def test_a_stub_that_nobody_filled_in_is_refused(room: Path, fields: str, blank:
         declared_steps(["1", "2"])
     (finding,) = refused.value.diagnostics
     assert f"Replace each `...` in {finding.message.partition(':')[0]}, then build again." == finding.hint
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"raise SystemExit(2)", "changes.py: SystemExit: 2"),
+        (b"\xff", "changes.py is not UTF-8, at byte 0"),
+    ],
+)
+def test_a_file_of_changes_that_cannot_be_used_is_named(tmp_path: Path, content: bytes, told: str) -> None:
+    file = tmp_path / "changes.py"
+    file.write_bytes(content)
+
+    with pytest.raises(Refused) as refused:
+        declared_in_file(file, "1", "2")
+
+    (finding,) = refused.value.diagnostics
+    assert ("MG503", f"{tmp_path}/{told}") == (finding.code, finding.message)

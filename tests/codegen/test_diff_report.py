@@ -355,6 +355,7 @@ def test_an_unknown_revision_is_wrong_usage_and_says_which_exist(arguments: tupl
     assert 2 == result.exit_code
     assert "MG303 error" in result.stderr
     assert "is neither a revision nor a file" in result.stderr
+    assert "or the path of a schema document. The label of a registered draft does not work" in result.stderr
     assert all(revision in result.stderr for revision in REVISIONS)
     assert "" == result.stdout
 

@@ -536,9 +536,10 @@ STRINGS = {"type": "string"}
     [
         ({f"D{index}": STRINGS for index in range(50_000)}, "10000 schemas"),
         ({"X": {"properties": {f"p{index}": STRINGS for index in range(10_000)}, "type": "object"}}, "10000 schemas"),
+        ({"X": {"required": [f"p{index}" for index in range(10_000)], "type": "object"}}, "10000 schemas"),
         ({f"E{index}": {"enum": [f"v{each}" for each in range(9_000)]} for index in range(20)}, "40000 values"),
     ],
-    ids=["50,000 definitions", "10,000 properties", "20 enums of 9,000 values"],
+    ids=["50,000 definitions", "10,000 properties", "10,000 required keys", "20 enums of 9,000 values"],
 )
 def test_a_document_that_is_too_large_to_build_is_refused_with_the_limit(
     definitions: dict[str, Any], limit: str

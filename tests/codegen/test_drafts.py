@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from mcpgen.codegen.commands import build
+from mcpgen.codegen.commands import build, check
 from mcpgen.codegen.pinned import SchemaRoom
 from tests.codegen import drafts
 from tests.codegen.packages import load_folder
@@ -65,6 +65,36 @@ def test_without_a_base_the_build_proposes_the_nearest_revision_and_stops(tmp_pa
     assert f"MG318 error: `--based-on` is missing; the nearest revision is {BASE}: " in result.stderr
     assert f"--based-on {BASE}" in result.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_a_check_writes_no_file_of_changes(tmp_path: Path) -> None:
+    document = drafts.one_field()
+    result_type = document["$defs"]["ListToolsResult"]
+    result_type["properties"]["catalogVersion"] = {"type": "string"}
+    result_type["required"].append("catalogVersion")
+    (tmp_path / "next.json").write_text(json.dumps(document), encoding="utf-8")
+    changes = tmp_path / "changes.py"
+    arguments = [
+        "--schema",
+        tmp_path / "next.json",
+        "--revision",
+        "next",
+        "--out",
+        tmp_path / "out",
+        "--based-on",
+        BASE,
+    ]
+    result = CliRunner().invoke(check, [*map(str, arguments), "--adapters", "--changes", str(changes)])
+
+    assert "MG501 error" in result.stderr
+    assert not changes.exists()
+
+
+def test_a_file_without_definitions_is_near_to_no_revision(tmp_path: Path) -> None:
+    result = run({"tools": []}, tmp_path)
+
+    assert "MG010 error" in result.stderr
+    assert "MG318" not in result.stderr
 
 
 def test_without_a_base_an_official_document_with_another_label_is_named(tmp_path: Path) -> None:

@@ -111,7 +111,10 @@ def test_add_vendors_the_facts_and_pins_both_hashes(checkout: Path, official: Pa
     )
 
     assert (result.exit_code, result.stderr) == (0, "")
-    assert result.stdout == "Added schema/2027-01-01/schema.json, and its hashes to schema/PINNED.toml.\n"
+    assert (
+        result.stdout
+        == "Added the revision 2027-01-01: schema/2027-01-01/schema.json, and its hashes to schema/PINNED.toml.\n"
+    )
     content = (checkout / "schema" / "2027-01-01" / "schema.json").read_bytes()
     assert content == canonical_bytes(reduce(OFFICIAL))
     assert b"rose" not in content

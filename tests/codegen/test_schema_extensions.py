@@ -64,7 +64,8 @@ def test_an_extension_is_added_pinned_listed_and_verified(checkout: Path) -> Non
     official = Path("official.json").read_bytes()
 
     assert (0, "") == (added.exit_code, added.stderr)
-    assert "Added schema/extensions/rooms/schema.json, and its hashes to schema/PINNED.toml.\n" == added.stdout
+    told = "Added the extension rooms: schema/extensions/rooms/schema.json, and its hashes to schema/PINNED.toml.\n"
+    assert told == added.stdout
     assert canonical_bytes(reduce(ROOMS)) == content
     assert ("apps", "rooms", "tasks") == room.extensions
     assert ("com.example/rooms", "2026-07-28", NEW[-1]) == (pin.id, pin.base, pin.source)
