@@ -17,8 +17,9 @@ Theory of operation: one `tools/call`, in the order in which a debugger sees it.
    revision writes them, and adapts them; middleware, tasks, retries and invalid arguments need that.
 5. `Connection.start` counts the `Exchange`, and the spawner starts `Connection.serve`: in a task that it shares with
    the other calls of the read, until one waits. `serve` calls the function.
-6. `dispatcher.complete` writes the result. `text_json` writes one that is only a text; the codec checks, adapts and
-   encodes any other. `ServerSession.end` makes the response, and the connection hands it to the transport.
+6. `dispatcher.complete` writes the result. `plain_json` writes one that is only a text or structured content; the codec
+   checks, adapts and encodes any other. `ServerSession.end` makes the response, and the connection hands it to the
+   transport.
 
 Over HTTP, `direct_calls` replaces the steps 3, 5 and 6 for functions without a `Context`: the function starts in the
 task of its HTTP request. If it has its result at once, this is the response. Otherwise the call goes on with step 5.

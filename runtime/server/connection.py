@@ -10,6 +10,7 @@ import anyio
 from msgspec import UNSET
 
 from mcpgen.runtime.errors import RequestError
+from mcpgen.runtime.protocol.metrics import has_metrics, record_duration
 from mcpgen.runtime.protocol.negotiation import read_meta
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.protocol.spans import Operation, has_opentelemetry, server_span
@@ -23,7 +24,7 @@ from mcpgen.runtime.server.subscriptions import end_stream, notify_change, notif
 from mcpgen.runtime.transports.event_loops import is_cancellation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from mcpgen.runtime.protocol.capabilities import Peer
     from mcpgen.runtime.protocol.extension_codec import ExtensionNotification
@@ -221,7 +222,7 @@ class Connection(SessionOutput):
         """Run the handler of *exchange*, which `handler_started` has counted, and answer it."""
         session, call = self.session, exchange.handler.call
         if self._has_spans:
-            call = partial(_with_span, exchange, call)
+            call = partial(_with_span, self._engine.clock, exchange, call)
         try:
             context = Context(self._engine, session, exchange, exchange.peer)
             if self.is_congested:  # or the results of all requests that came at once would wait to be written
@@ -314,7 +315,7 @@ class Connection(SessionOutput):
                 self._engine.expire_elsewhere(self)
 
 
-async def _with_span(exchange: Exchange, call: Call, params: Any, context: Any) -> Any:
+async def _with_span(clock: Callable[[], float], exchange: Exchange, call: Call, params: Any, context: Any) -> Any:
     """Call the handler of *exchange* within an OpenTelemetry span."""
     meta, request = read_meta(exchange.raw), exchange.request
     uri = getattr(exchange.params, "uri", UNSET)
@@ -325,9 +326,15 @@ async def _with_span(exchange: Exchange, call: Call, params: Any, context: Any) 
         uri=uri,
         request_id=None if request is None else request.id,
     )
-    with server_span(operation, exchange.raw) as outcome:
-        result = await call(params, context)
-        outcome.set(result)
+    begun, outcome = clock(), None
+    try:
+        with server_span(operation, exchange.raw) as outcome:
+            result = await call(params, context)
+            outcome.set(result)
+    finally:
+        if has_metrics():
+            failed = {} if outcome is None or outcome.failure is None else {"error.type": outcome.failure}
+            record_duration(clock() - begun, operation.measured | failed)
     return result
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 from msgspec import UNSET
 
 from mcpgen.runtime.adapt.payloads import bindings
+from mcpgen.runtime.protocol.argument_checks import check_lists, check_method, check_numbers
 from mcpgen.runtime.protocol.negotiation import read_meta_object
 from mcpgen.runtime.protocol.newest import NEWEST, models
 from mcpgen.runtime.server import notifications
@@ -231,7 +232,7 @@ class Context(AccessContext, ChangeNotifier, Generic[StateT_co]):
 
         Raises:
             UnsupportedByPeer: The client does not support elicitation by URL.
-            InvalidPayload: *url* is not a URL, or its scheme is not allowed.
+            UsageError: *url* is not a URL, or its scheme is not allowed.
 
         Spec:
             2025-11-25, client/elicitation, "URL Mode".
@@ -283,6 +284,7 @@ class Context(AccessContext, ChangeNotifier, Generic[StateT_co]):
         """
         if isinstance(messages, str):
             messages = [models.SamplingMessage(role="user", content=models.TextContent(text=messages))]
+        check_lists(messages=messages)
         params = models.CreateMessageRequestParams(messages=list(messages), max_tokens=max_tokens, **more)
         result: models.CreateMessageResult = await self._request("sampling/createMessage", params, NEWEST)
         return result
@@ -318,6 +320,7 @@ class Context(AccessContext, ChangeNotifier, Generic[StateT_co]):
         request = None if self._exchange is None else self._exchange.request
         if self._exchange is None or request is None:
             return False
+        check_numbers(retry_seconds=0 if retry_seconds is None else retry_seconds)
         retry_ms = None if retry_seconds is None else round(retry_seconds * 1000)
         return request.session.output.disconnect(self._exchange, retry_ms)
 
@@ -335,6 +338,7 @@ class Context(AccessContext, ChangeNotifier, Generic[StateT_co]):
             InvalidPayload: The result is not valid in the client's revision.
             TransportClosed: The client has disconnected.
         """
+        check_method(method)
         return await self._request(method.name, params, self._session.handlers.native_revision)
 
     @awaited
@@ -347,6 +351,7 @@ class Context(AccessContext, ChangeNotifier, Generic[StateT_co]):
             UnsupportedByPeer: The client's revision has no such notification, this server has not declared the
                 capability for it, or the client has not declared the extension.
         """
+        check_method(method)
         handlers = self._session.handlers
         if any(each.outgoing(method) for each in handlers.extensions):
             notifications.send_extension_notification(self._session, self._exchange, method, params)

@@ -38,7 +38,8 @@ from mcpgen.runtime.server import builtin_methods, error_mapping, input_required
 from mcpgen.runtime.server.batch_response import BatchResponse
 from mcpgen.runtime.server.exchange import Exchange, OpenRequest, ResponseBody
 from mcpgen.runtime.server.extensions import encode_result, extension_meta, missing_extension
-from mcpgen.runtime.server.fast_path import text_json
+from mcpgen.runtime.server.fast_path import plain_json
+from mcpgen.runtime.server.functions.results import StructuredJson
 from mcpgen.runtime.server.ledger import SHARED_PEER_BYTES, request_bytes
 
 if TYPE_CHECKING:
@@ -75,7 +76,9 @@ def receive(session: ServerSession, frame: Frame | OversizedLine) -> None:
 
 def take(session: ServerSession, message: Message | Batch | Malformed) -> None:
     """Act on the decoded content of a frame."""
-    if isinstance(message, Batch):
+    if isinstance(message, Request):
+        _take_request(session, message, None)
+    elif isinstance(message, Batch):
         _take_batch(session, message)
     else:
         _take_one(session, message, None)
@@ -248,7 +251,7 @@ def _open(
     Raises:
         RequestError: Neither states them, or the request cannot be served now.
     """
-    oversized = oversized_part(message, meta, session.limits)
+    oversized = None if size <= session.engine.small_bytes else oversized_part(message, meta, session.limits)
     if oversized is not None:
         raise oversized
     stateless = session.handlers.stateless_revisions
@@ -264,7 +267,7 @@ def _open(
             raise RequestError(ErrorCode.INVALID_REQUEST, Fault.NO_BATCHES.reason)
         if meta.revision not in stateless:
             raise unsupported_revision(meta.revision, session.handlers.served)
-        missing = missing_fields(meta)
+        missing = missing_fields(meta) if meta.client_capabilities is UNSET else None
         if missing is not None:
             raise missing
         peer = client_peer(meta.revision, meta.client_capabilities, meta.client_info, session.limits)
@@ -307,7 +310,7 @@ def _serve(session: ServerSession, message: Request, request: OpenRequest, meta:
     params = handler.codec.params(message.params, own_meta)
     exchange = Exchange(request, handler, params, message.params)
     tasks = session.engine.tasks
-    if tasks is not None and tasks.becomes_task(exchange):
+    if tasks is not None and tasks.becomes_task(session, exchange):
         tasks.create(session, exchange, request)
     else:
         session.start(exchange)
@@ -321,10 +324,12 @@ def complete(session: ServerSession, exchange: Exchange, result: Any) -> None:
     """
     if exchange.has_ended:
         return
-    text = text_json(exchange.handler, result)
-    if text is not None:
-        session.end(exchange, ResponseBody(text))
+    plain = plain_json(exchange.handler, result)
+    if plain is not None:
+        session.end(exchange, ResponseBody(plain))
         return
+    if isinstance(result, StructuredJson):
+        result = result.to_result()
     is_stateless = exchange.peer.era == "stateless"
     if is_stateless and getattr(result, "result_type", "complete") == "input_required":
         input_required.send_input_required(session, exchange, result)

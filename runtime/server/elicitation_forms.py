@@ -19,6 +19,7 @@ from msgspec import UNSET, Struct
 from mcpgen.runtime.adapt.json_pointer import is_array, is_object, pointer_to
 from mcpgen.runtime.errors import InvalidPayload, UsageError
 from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.protocol.value_types import uses_pydantic, whole_numbers
 from mcpgen.runtime.server.functions.schemas import described, in_declared_order, schema_of
 
 if TYPE_CHECKING:
@@ -98,6 +99,9 @@ def _is_integer(value: Any) -> bool:
     return _is_number(value) and (isinstance(value, int) or value.is_integer())
 
 
+# Those of the fields of forms (`PrimitiveSchemaDefinition`).
+_FIELD_TYPES = ("string", "number", "integer", "boolean", "array")
+
 _CHECKS: dict[str, tuple[Callable[[Any], bool], Callable[[Any, Mapping[str, Any]], str | None]]] = {
     "string": (lambda value: isinstance(value, str), _text_mismatch),
     "number": (_is_number, _number_mismatch),
@@ -134,16 +138,20 @@ def form_schema(requested: type[Any] | Mapping[str, Any]) -> dict[str, Any]:
         UsageError: A form cannot have one of the fields.
     """
     schema = dict(requested) if isinstance(requested, Mapping) else _schema(requested)
-    for name, each in schema.get("properties", {}).items():
+    if schema.setdefault("type", "object") != "object":
+        raise UsageError(f"the schema of a form must have the type 'object', not {schema['type']!r}")
+    if not is_object(schema.setdefault("properties", {})):
+        raise UsageError(f"`properties` of a form must be a dict of schemas, not {schema['properties']!r}")
+    for name, each in schema["properties"].items():
         try:
             models.decode(msgspec.json.encode(each), models.PrimitiveSchemaDefinition)
         except msgspec.ValidationError as error:
+            # The reason is clear only where the type is one that a form can have.
+            reason = f" ({error})" if is_object(each) and each.get("type") in _FIELD_TYPES else ""
             raise UsageError(
-                f"a form cannot have the field {name!r} with the schema {each!r}: {error}; use text, numbers, "
-                "booleans, choices (Literal or Enum of text) or lists of such choices"
+                f"a form cannot have the field {name!r} with the schema {each!r}; use text, numbers, booleans, choices "
+                f"(Literal or Enum of text) or lists of such choices{reason}"
             ) from error
-    schema.setdefault("type", "object")
-    schema.setdefault("properties", {})
     return schema
 
 
@@ -159,6 +167,10 @@ def _one_field(requested: Any) -> Any:
 
 
 def _schema(requested: type[Any]) -> dict[str, Any]:
+    if uses_pydantic(requested):
+        raise UsageError(
+            f"a form cannot be of the pydantic type {requested!r}; use a dataclass, a TypedDict or a Struct"
+        )
     requested = _one_field(requested) or requested
     whole = schema_of(requested, "a form")
     if "properties" not in whole:
@@ -230,10 +242,11 @@ def form_value(result: Any, requested: type[T] | Mapping[str, Any], peer: Peer) 
     if isinstance(requested, Mapping):
         return Elicited("accept", content)
     one_field = _one_field(requested)
+    whole = whole_numbers(content)
     try:
         if one_field is not None:
-            return Elicited("accept", msgspec.convert(content, one_field).value)
-        return Elicited("accept", msgspec.convert(content, requested))
+            return Elicited("accept", msgspec.convert(whole, one_field).value)
+        return Elicited("accept", msgspec.convert(whole, requested))
     except msgspec.ValidationError as error:
         raise _invalid(peer, "/content", str(error)) from None
 

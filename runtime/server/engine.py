@@ -6,18 +6,24 @@
 from __future__ import annotations
 
 import logging
-import secrets
+import os
 import time
+from base64 import urlsafe_b64encode
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.limits import MAX_RESPONSE_VALUES
+from mcpgen.runtime.protocol.argument_checks import check_texts
 from mcpgen.runtime.protocol.reading_policy import ReadingPolicy
 from mcpgen.runtime.protocol.subscriptions import RESOURCE_UPDATED
+from mcpgen.runtime.server.change_delivery import ChangeDelivery
 from mcpgen.runtime.server.fair_turns import FairTurns
-from mcpgen.runtime.server.ledger import Ledger
+from mcpgen.runtime.server.functions.worker_threads import CALLER
+from mcpgen.runtime.server.ledger import HANDLER_BYTES, Ledger
 from mcpgen.runtime.server.list_changes import ListChanges
 from mcpgen.runtime.server.parked_requests import ParkedRequests
 from mcpgen.runtime.server.request_state import RequestStateSealer
@@ -56,6 +62,7 @@ class ChangeNotifier:
 
     async def resource_updated(self, uri: str) -> None:
         """Report a change of the resource *uri* to every client that is subscribed to the resource."""
+        check_texts(uri=uri)
         await self._engine.notify_change(RESOURCE_UPDATED, uri)
 
     async def tools_changed(self) -> None:
@@ -86,6 +93,7 @@ class Engine:
         is_strict: Whether nothing is read that the specification does not allow.
 
     Attributes:
+        small_bytes: No part of a request that costs this much is too large.
         reading: How the messages of clients are read.
         state: The value that the lifespan yielded, while it is open.
         ledger: Counts the bytes that the server keeps for its clients.
@@ -96,7 +104,7 @@ class Engine:
         process: Names this engine in them.
         view_name: Tells the view of a server that this engine serves from other views; empty for the server itself.
         is_expiring: Whether a connection already expires parked requests and tasks.
-        on_change: Tells the other workers of the server of a change; None if there are none.
+        on_change: Tells the other workers of a change, and of whose call has made it; None if there are none.
     """
 
     def __init__(  # noqa: PLR0913 (the parts that a server is made of)
@@ -117,6 +125,8 @@ class Engine:
         self.ledger: Ledger = Ledger()
         self.turns: FairTurns = FairTurns()
         self.tasks: EngineTasks | None = tasks
+        limits_of_parts = (limits.max_id_chars, limits.max_meta_bytes, limits.max_completion_bytes, MAX_RESPONSE_VALUES)
+        self.small_bytes: int = HANDLER_BYTES + min(limits_of_parts)
         self.reading: ReadingPolicy = ReadingPolicy("a client", is_strict=is_strict)
         self.sealer: RequestStateSealer = RequestStateSealer(
             state_keys,
@@ -133,9 +143,10 @@ class Engine:
         self._debug: bool | None = None
         self._deprecations: set[str] = set()
         self.is_expiring: bool = False
-        self.on_change: Callable[[str, str | None], object] | None = None
+        self.on_change: Callable[[str, str | None, str], object] | None = None
         self.connections: dict[SessionOutput, EventLoop] = {}
-        self._list_changes = ListChanges(self.connections)
+        self._changes = ChangeDelivery(self.connections)
+        self._list_changes = ListChanges(self.connections, self._changes)
         self._lifespan = lifespan
         self._running = 0
         self._principals = 0
@@ -215,7 +226,7 @@ class Engine:
 
     def new_token(self) -> str:
         """Return a text that cannot be guessed."""
-        return secrets.token_urlsafe(16)
+        return urlsafe_b64encode(os.urandom(16)).rstrip(b"=").decode()  # `secrets` takes a millisecond to import
 
     def expire_elsewhere(self, connection: SessionOutput) -> None:
         """Let another connection expire parked requests and tasks, since *connection* ends."""
@@ -257,30 +268,46 @@ class Engine:
             yield self.state
 
     async def notify_extension(self, notification: ExtensionNotification) -> None:
-        """Send *notification* to every client that is subscribed to it."""
-        self.send_extension(notification)
-        await anyio.lowlevel.checkpoint()  # so that a loop of notifications lets them be written
-
-    def send_extension(self, notification: ExtensionNotification) -> None:
-        """Send *notification* as `notify_extension` does, without letting other tasks run.
+        """Send *notification* to every client that is subscribed to it.
 
         Raises:
             UsageError: The server is one of several workers.
         """
         if self.on_change is not None:
             raise UsageError("notifications of extensions do not reach the clients of other workers yet (`cluster`)")
-        for each in list(self.connections):
-            each.notify_extension(notification)
+        await self._changes.deliver(lambda each: each.notify_extension(notification), notification)
+
+    def send_extension(self, notification: ExtensionNotification, key: object, owner: str) -> None:
+        """Send *notification* soon to the subscribed clients of this process.
+
+        Args:
+            notification: The notification. If one with this *key* waits, this one takes its place.
+            key: What it is about.
+            owner: Whose notification it is: the clients take turns.
+        """
+        self._changes.deliver_soon(lambda each: each.notify_extension(notification), key, owner)
 
     async def notify_change(self, method: str, uri: str | None = None) -> None:
         """Send the notification *method* to every client that is subscribed to it."""
-        if self.on_change is not None:
-            self.on_change(method, uri)
-        self.deliver_change(method, uri)
-        await anyio.lowlevel.checkpoint()  # so that a loop of changes lets them be written
+        caller = CALLER.get()
+        owner = "" if caller is None else caller.owner
 
-    def deliver_change(self, method: str, uri: str | None) -> None:
-        """Send the notification *method* to the subscribed clients of this process."""
+        def tell_workers() -> None:
+            if self.on_change is not None:
+                self.on_change(method, uri, owner)
+
         self._list_changes.forget(method)
-        for each in list(self.connections):
-            each.notify_change(method, uri)
+        await self._changes.deliver(partial(_notify_change, method, uri), (method, uri), tell_workers)
+
+    def deliver_change(self, method: str, uri: str | None, owner: str) -> None:
+        """Send the notification *method* soon to the subscribed clients of this process.
+
+        Another worker has told of the change, which a call of *owner* has made.
+        """
+        self._list_changes.forget(method)
+        send = partial(_notify_change, method, uri)
+        self._changes.deliver_soon(send, (method, uri), owner, is_of_worker=True)
+
+
+def _notify_change(method: str, uri: str | None, connection: SessionOutput) -> None:
+    connection.notify_change(method, uri)

@@ -25,9 +25,9 @@ from mcpgen.runtime.errors import (
     RequestRefused,
     TransportClosed,
     UnsupportedByPeer,
-    sole_exception,
 )
 from mcpgen.runtime.protocol.envelope import error_json
+from mcpgen.runtime.protocol.exception_groups import sole_exception
 from mcpgen.runtime.protocol.newest import ErrorCode, methods
 from mcpgen.runtime.protocol.sent_values import sent_value_fault
 from mcpgen.runtime.server.functions.results import exception_text
@@ -37,9 +37,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mcpgen.runtime.protocol.capabilities import Peer
-    from mcpgen.runtime.server.exchange import Exchange
+    from mcpgen.runtime.server.exchange import Exchange, ResponseBody
 
-__all__ = ["as_request_error", "error_body", "forget_frames", "unsupported_tool_result", "url_elicitations_fault"]
+__all__ = [
+    "as_request_error",
+    "error_body",
+    "forget_frames",
+    "lacks_capability",
+    "unsupported_error",
+    "unsupported_tool_result",
+    "url_elicitations_fault",
+]
 
 _INTERNAL = RequestError(ErrorCode.INTERNAL_ERROR, "the server failed to handle this request")
 
@@ -91,7 +99,7 @@ def error_body(exchange: Exchange, failure: BaseException, *, debug: bool) -> by
     """
     failure = sole_exception(failure)
     if isinstance(failure, UnsupportedByPeer):
-        return _unsupported(exchange, failure)
+        return error_json(unsupported_error(exchange.peer, failure))
     if isinstance(failure, InvalidPayload):  # the request was valid, so the handler's own result or request is not
         _LOG.error("%s failed", _name(exchange), exc_info=failure)
         return error_json(_internal(failure) if debug else _INTERNAL)
@@ -226,19 +234,22 @@ def unsupported_tool_result(exchange: Exchange, failure: BaseException) -> bytes
     return msgspec.json.encode({"content": [{"type": "text", "text": text}], "isError": True})
 
 
-def _unsupported(exchange: Exchange, failure: UnsupportedByPeer) -> bytes:
-    """Return the error for a handler that needs a capability which its client lacks.
+def unsupported_error(peer: Peer, failure: UnsupportedByPeer) -> RequestError:
+    """Return the error for a request that needs a capability which its client lacks.
 
     Spec:
         2026-07-28, basic/index, "Per-request protocol fields": MUST return MissingRequiredClientCapability.
     """
-    if exchange.peer.era == "stateless" and failure.required is not None:
+    if peer.era == "stateless" and failure.required is not None:
         data = {"requiredCapabilities": failure.required}
-        return error_json(RequestError(MISSING_CLIENT_CAPABILITY, f"the client does not support {failure.what}", data))
+        return RequestError(MISSING_CLIENT_CAPABILITY, f"the client does not support {failure.what}", data)
     # Earlier revisions have no code for this. The request was valid, so it is the server that failed.
-    return error_json(
-        RequestError(ErrorCode.INTERNAL_ERROR, f"the client does not support {failure.what}: {failure.reason}")
-    )
+    return RequestError(ErrorCode.INTERNAL_ERROR, f"the client does not support {failure.what}: {failure.reason}")
+
+
+def lacks_capability(body: ResponseBody) -> bool:
+    """Whether *body* is the error for a client that lacks a capability, which another request may declare."""
+    return body.is_error and msgspec.json.decode(body.json, type=_Error).code == MISSING_CLIENT_CAPABILITY
 
 
 def _is_unhandled(failure: BaseException) -> bool:

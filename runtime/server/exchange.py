@@ -64,7 +64,10 @@ class MethodHandler(Struct, frozen=True, kw_only=True, eq=False):
         fast_path: Returns a handler for one function and its decoded arguments; None if the call needs this one.
         slow_path: Set in what a fast path returns: the handler of the whole method.
         text_frame: Likewise: the JSON of a result before and after its text.
+        structured_frame: Likewise: the JSON of a result before, between and after its text and its structured content;
+            None if the revision has no structured content.
         takes_context: Likewise: whether the function takes a context. Without one it cannot send anything.
+        may_wait: Likewise: whether the function may wait.
         extension: The identifier of the extension that the method belongs to; empty for a method of the protocol.
         is_extended: Whether an extension adds results to the method.
     """
@@ -76,7 +79,9 @@ class MethodHandler(Struct, frozen=True, kw_only=True, eq=False):
     fast_path: Callable[[RequestMeta], tuple[MethodHandler, Any] | None] | None = None
     slow_path: MethodHandler | None = None
     text_frame: tuple[bytes, bytes] | None = None
+    structured_frame: tuple[bytes, bytes, bytes] | None = None
     takes_context: bool = True
+    may_wait: bool = True
     extension: str = ""
     is_extended: bool = False
 
@@ -334,6 +339,9 @@ class SessionOutput:
 
     def drop(self, request: OpenRequest | None, /) -> None:
         """Note that *request*, or its batch, gets no response; None as for `respond`."""
+
+    def held(self, request: OpenRequest, /) -> None:
+        """Note that *request* is answered later, although no handler runs for it."""
 
     def start(self, exchange: Exchange) -> None:
         """Run the handler of *exchange*."""

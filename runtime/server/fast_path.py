@@ -1,10 +1,10 @@
-"""The fast path of `tools/call`: functions with plain arguments that return text.
+"""The fast path of `tools/call`: functions with plain arguments that return text or structured content.
 
 Theory of operation. Such a call is written alike in every revision, and its result differs only in the JSON around the
 text. So the arguments are decoded directly into the function's parameters, not into a revision's types, and the text is
-put between two pieces of JSON that the slow path made once. A full result that holds nothing but one text is written
-the same way. A call that is not that plain, or not valid, takes the slow path, so that all errors come from there. A
-test compares both paths.
+put between two pieces of JSON that the slow path made once. Structured content, and the same as text, are put between
+three. A full result that holds nothing but one text is written the same way. A call that is not that plain, or not
+valid, takes the slow path, so that all errors come from there. A test compares both paths.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from mcpgen.runtime.protocol.log_levels import LEVELS
 from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.server.exchange import MethodHandler
+from mcpgen.runtime.server.functions.results import StructuredJson
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,10 +25,11 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.functions.tools import Tool
 
-__all__ = ["FastPath", "text_json"]
+__all__ = ["FastPath", "plain_json"]
 
 # Any text that occurs nowhere else in a result.
 _PLACEHOLDER = "where the text goes"
+_OBJECT = {"where": "structured content goes"}
 
 _LEVELS = frozenset(LEVELS)
 
@@ -41,17 +43,30 @@ class FastPath:
         slow_path: The handler of the method.
         find: Returns the tool of a name, if there is one.
         sign: Adds to the JSON of a result what every result of the revision carries.
+        has_structured_content: Whether results of the revision may have structured content.
     """
 
     def __init__(
-        self, slow_path: MethodHandler, find: Callable[[str], Tool | None], sign: Callable[[bytes], bytes]
+        self,
+        slow_path: MethodHandler,
+        find: Callable[[str], Tool | None],
+        sign: Callable[[bytes], bytes],
+        *,
+        has_structured_content: bool,
     ) -> None:
         self._slow_path = slow_path
         self._find = find
-        result = sign(slow_path.codec.result(models.CallToolResult(content=[models.TextContent(text=_PLACEHOLDER)])))
-        before, _, after = result.partition(msgspec.json.encode(_PLACEHOLDER))
+        text = models.TextContent(text=_PLACEHOLDER)
+        result = sign(slow_path.codec.result(models.CallToolResult(content=[text])))
+        before, _, after = result.partition(_encode(_PLACEHOLDER))
         self._text_frame = (before, after)
-        self._tools: dict[str, tuple[MethodHandler, Callable[[Raw | UnsetType], Struct | None]]] = {}
+        self._structured_frame: tuple[bytes, bytes, bytes] | None = None
+        if has_structured_content:
+            result = sign(slow_path.codec.result(models.CallToolResult(content=[text], structured_content=_OBJECT)))
+            before, _, rest = result.partition(_encode(_PLACEHOLDER))
+            between, _, after = rest.partition(_encode(_OBJECT))
+            self._structured_frame = (before, between, after)
+        self._tools: dict[str, tuple[MethodHandler, Callable[[bytes | Raw], Struct]]] = {}
 
     def __call__(self, meta: RequestMeta) -> tuple[MethodHandler, Struct] | None:
         """Return the handler of a call and its arguments; None if the call needs the slow path."""
@@ -63,10 +78,12 @@ class FastPath:
         if found is None:
             return None
         handler, read = found
-        arguments = read(meta.arguments)
-        return None if arguments is None else (handler, arguments)
+        try:
+            return handler, read(b"{}" if meta.arguments is UNSET else meta.arguments)
+        except (msgspec.ValidationError, RecursionError):
+            return None
 
-    def _add(self, name: str) -> tuple[MethodHandler, Callable[[Raw | UnsetType], Struct | None]] | None:
+    def _add(self, name: str) -> tuple[MethodHandler, Callable[[bytes | Raw], Struct]] | None:
         tool = self._find(name)
         if tool is None:
             return None
@@ -78,14 +95,25 @@ class FastPath:
             may_request_input=slow_path.may_request_input,
             slow_path=slow_path,
             text_frame=self._text_frame,
+            structured_frame=self._structured_frame,
             takes_context=tool.takes_context,
+            may_wait=tool.may_wait,
         )
         self._tools[name] = handler, tool.read
         return self._tools[name]
 
 
-def text_json(handler: MethodHandler, result: Any) -> bytes | None:
-    """Return the JSON of a *result* of *handler* that is only a text; None for any other, and on the slow path."""
+def plain_json(handler: MethodHandler, result: Any) -> bytes | None:
+    """Return the JSON of a *result* of *handler* that is a text or structured content; None for any other one.
+
+    On the slow path, return None.
+    """
+    if type(result) is StructuredJson:
+        frames = handler.structured_frame
+        if frames is None:
+            return None
+        data = result.json
+        return b"".join((frames[0], _encode(data.decode()), frames[1], data, frames[2]))
     frame = handler.text_frame
     if frame is None:
         return None

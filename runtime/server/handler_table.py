@@ -385,7 +385,9 @@ class HandlerTable:
         if find is not None and not has_middleware and "tools/call" in made:
             slow_path = made["tools/call"]
             is_signed = registry.revision(revision).era == "stateless"
-            fast_path = FastPath(slow_path, find, partial(self.sign, revision=revision) if is_signed else bytes)
+            has_structured = "structured_content" in bindings(revision).models.CallToolResult.__struct_fields__
+            sign = partial(self.sign, revision=revision) if is_signed else bytes
+            fast_path = FastPath(slow_path, find, sign, has_structured_content=has_structured)
             made["tools/call"] = msgspec.structs.replace(slow_path, fast_path=fast_path)
         return made
 

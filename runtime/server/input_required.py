@@ -25,14 +25,18 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.errors import AdaptationError, RequestError, UnsupportedByPeer
 from mcpgen.runtime.protocol.codec import codec
+from mcpgen.runtime.protocol.exception_groups import joined_unsupported
 from mcpgen.runtime.protocol.newest import ErrorCode
-from mcpgen.runtime.server.error_mapping import url_elicitations_fault
+from mcpgen.runtime.server.error_mapping import unsupported_error, url_elicitations_fault
 from mcpgen.runtime.server.exchange import Exchange, ResponseBody, ServerRequest
 from mcpgen.runtime.server.parked_requests import TooManyParked
-from mcpgen.runtime.server.request_state import MAX_CONTENT_BYTES, StateRefused, StateTooLarge, params_digest
+from mcpgen.runtime.server.request_state import MAX_CONTENT_BYTES, StateRefused, StateTooLarge
 from mcpgen.runtime.server.server_requests import flush_soon, read_result, require_capability
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from mcpgen.runtime.protocol.capabilities import Peer
     from mcpgen.runtime.protocol.messages import Request
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.engine import Engine
@@ -142,6 +146,8 @@ def _seal(engine: Engine, exchange: Exchange, state: _State) -> str:
 
 
 def _binding(exchange: Exchange) -> dict[str, Any]:
+    from mcpgen.runtime.server.params_digest import params_digest  # noqa: PLC0415 (it loads OpenSSL and json)
+
     raw = Raw(b"{}") if isinstance(exchange.raw, UnsetType) else exchange.raw
     method = f"{exchange.peer.revision} {exchange.handler.method}"
     user = "" if exchange.request is None else exchange.request.session.user
@@ -182,8 +188,9 @@ def send_input_required(session: ServerSession, exchange: Exchange, result: Any)
             ) from error
         result = msgspec.structs.replace(result, request_state=state)
     body = exchange.handler.codec.result(result)
-    for each in msgspec.json.decode(body).get("inputRequests", {}).values():
-        require_capability(peer, each["method"], msgspec.json.encode(each.get("params", {})))
+    missing = _missing(peer, _required(msgspec.json.decode(body)))
+    if missing is not None:
+        raise missing
     session.end(exchange, ResponseBody(engine.handlers.sign(body, peer.revision)))
 
 
@@ -207,11 +214,11 @@ def send_url_elicitations(session: ServerSession, exchange: Exchange, failure: R
         return False
     try:
         elicitation = codec(handlers.native_revision, request.peer.revision).outgoing_request("elicitation/create")
+        pages = [(each, elicitation.params(msgspec.to_builtins(each))) for each in data["elicitations"]]
     except AdaptationError:
         return False  # the error itself is adapted, or refused
     requests: dict[str, object] = {}
-    for number, page in enumerate(data["elicitations"], 1):
-        params = elicitation.params(msgspec.to_builtins(page))
+    for number, (page, params) in enumerate(pages, 1):
         require_capability(request.peer, elicitation.method, params)  # in either era
         requests[f"elicitation-{number}"] = _input_request(ServerRequest(elicitation, params, page))
     if request.peer.era == "handshake" or not exchange.handler.may_request_input:
@@ -250,16 +257,52 @@ def resume_parked(
         exchange.earlier_responses = responses | state.answers
         session.start(exchange)
     elif parked.response is not None:
+        _check_repeatable(request.peer, parked.response)
         session.reply(request, parked.response)
     elif parked.is_resumed:
         if len(parked.duplicates) >= _MAX_DUPLICATES:
             reason = f"{_MAX_DUPLICATES} requests with this requestState have no response yet; wait for one of them"
             raise RequestError(ErrorCode.INTERNAL_ERROR, reason)
+        first = parked.exchange.request
+        if first is not None and first.peer.declared != request.peer.declared:
+            reason = "a request with this requestState and other capabilities has no response yet; wait for it"
+            raise RequestError(ErrorCode.INVALID_PARAMS, reason)
         session.hold(request)
         parked.duplicates.append(request)
         request.on_cancel = partial(parked.duplicates.remove, request)
     else:
         _resume(session, parked, request, responses)
+
+
+def _check_repeatable(peer: Peer, response: ResponseBody) -> None:
+    """Check that *peer*, which repeats a retry, has declared what the *response* to the first one asks it for.
+
+    Raises:
+        RequestError: It has not.
+    """
+    if b'"input_required"' not in response.json:
+        return
+    result: dict[str, Any] = msgspec.json.decode(response.json)
+    missing = _missing(peer, _required(result)) if result.get("resultType") == "input_required" else None
+    if missing is not None:
+        raise unsupported_error(peer, missing)
+
+
+def _required(result: Mapping[str, Any]) -> list[tuple[str, bytes]]:
+    """Return the methods and params of the requests in an ``InputRequiredResult``."""
+    requests: Mapping[str, Any] = result.get("inputRequests", {})
+    return [(each["method"], msgspec.json.encode(each.get("params", {}))) for each in requests.values()]
+
+
+def _missing(peer: Peer, requests: Iterable[tuple[str, bytes | UnsetType]]) -> UnsupportedByPeer | None:
+    """Return what *requests*, methods with params, need and *peer* has not declared; None if it has declared all."""
+    missing: list[UnsupportedByPeer] = []
+    for method, params in requests:
+        try:
+            require_capability(peer, method, params)
+        except UnsupportedByPeer as error:
+            missing.append(error)
+    return joined_unsupported(missing) if missing else None
 
 
 def process_of_state(sealer: RequestStateSealer, state: str) -> str | None:
@@ -289,7 +332,15 @@ def _responses(raw: Raw | UnsetType) -> dict[str, Raw]:
 
 
 def _resume(session: ServerSession, parked: InputRound, request: OpenRequest, responses: dict[str, Raw]) -> None:
-    """Make *request* the open request of a parked exchange."""
+    """Make *request* the open request of a parked exchange.
+
+    Raises:
+        RequestError: It does not answer a request for which its client has not declared the capability.
+        InvalidPayload: Its responses are not valid.
+
+    Spec:
+        2026-07-28, basic/index, "Statelessness": capabilities are those of each request. So such a retry ends nothing.
+    """
     exchange = parked.exchange
     # Decode everything before anything changes: after an invalid retry the client may try again with the same state.
     results = {
@@ -297,6 +348,10 @@ def _resume(session: ServerSession, parked: InputRound, request: OpenRequest, re
         for key, each in exchange.server_requests.items()
         if key in responses
     }
+    open_requests = [each for key, each in exchange.server_requests.items() if key not in responses]
+    missing = _missing(request.peer, [(each.codec.method, each.params) for each in open_requests])
+    if missing is not None:
+        raise unsupported_error(request.peer, missing)
     session.engine.parked.resume(parked)
     exchange.request = request
     exchange.input_round = parked
@@ -308,12 +363,6 @@ def _resume(session: ServerSession, parked: InputRound, request: OpenRequest, re
         answered = exchange.server_requests.pop(key)
         _keep_for_replay(session.engine, exchange, key, responses[key])
         answered.set_result(result)
-    for key, unanswered in list(exchange.server_requests.items()):
-        try:
-            require_capability(request.peer, unanswered.codec.method, unanswered.params)
-        except UnsupportedByPeer as error:
-            del exchange.server_requests[key]
-            unanswered.fail(error)
     if exchange.server_requests:
         flush_soon(exchange)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from mcpgen.runtime.protocol.codec import IncomingRequestCodec
     from mcpgen.runtime.server.engine import Engine
@@ -22,6 +22,15 @@ class EngineTasks(Protocol):
         """What answers each method of tasks: called with session, request and params."""
         ...
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether several processes use their store."""
+        ...
+
+    def scopes(self, task_id: str) -> Iterable[str]:
+        """Return the scopes that an access token needs to use a task; none if there is no such task."""
+        ...
+
     async def open(self, engine: Engine, /) -> None:
         """Start what runs the tasks of *engine*."""
         ...
@@ -30,7 +39,7 @@ class EngineTasks(Protocol):
         """Stop the functions of tasks."""
         ...
 
-    def becomes_task(self, exchange: Exchange, /) -> bool:
+    def becomes_task(self, session: Any, exchange: Exchange, /) -> bool:
         """Whether a request is to be run as a task."""
         ...
 

@@ -110,7 +110,10 @@ class Ledger:
 
     def account(self, kind: Kind) -> Account:
         """Return the account of *kind*, which all sessions share."""
-        return self._accounts.setdefault(kind, Account())
+        found = self._accounts.get(kind)
+        if found is None:
+            found = self._accounts[kind] = Account()
+        return found
 
     def quota(self, kind: Kind, *, max_count: int, max_bytes: int) -> Quota:
         """Return a new quota of *kind*, whose entries are counted here."""

@@ -16,6 +16,7 @@ from mcpgen.runtime.transports.event_loops import EventLoop, call_soon
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from mcpgen.runtime.server.change_delivery import ChangeDelivery
     from mcpgen.runtime.server.exchange import SessionOutput
 
 __all__ = ["ListChanges"]
@@ -26,10 +27,12 @@ class ListChanges:
 
     Args:
         connections: The connections, each with its event loop.
+        delivery: Sends the notifications.
     """
 
-    def __init__(self, connections: Mapping[SessionOutput, EventLoop]) -> None:
+    def __init__(self, connections: Mapping[SessionOutput, EventLoop], delivery: ChangeDelivery) -> None:
         self._connections = connections
+        self._delivery = delivery
         self._pending: dict[EventLoop, dict[str, None]] = {}
 
     def announce(self, methods: Iterable[str]) -> None:
@@ -53,7 +56,8 @@ class ListChanges:
         methods = list(pending)
         for each in methods:
             pending.pop(each, None)
-        for connection, its_loop in list(self._connections.items()):
-            if its_loop is loop:
-                for method in methods:
-                    connection.notify_change(method, None)
+            self._delivery.deliver_soon(partial(self._send_one, loop, each), (loop, each))
+
+    def _send_one(self, loop: EventLoop, method: str, connection: SessionOutput) -> None:
+        if self._connections.get(connection) is loop:
+            connection.notify_change(method, None)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -33,7 +33,17 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.handler_table import HandlerTable
     from mcpgen.runtime.server.server_session import ServerSession
 
-__all__ = ["receive_notification", "send_extension_notification", "send_log", "send_notification", "send_progress"]
+__all__ = [
+    "CANCELLED",
+    "brief_cancellation",
+    "receive_notification",
+    "send_extension_notification",
+    "send_log",
+    "send_notification",
+    "send_progress",
+]
+
+CANCELLED: Final = "notifications/cancelled"
 
 _LOG = logging.getLogger("mcpgen.session")
 
@@ -41,7 +51,7 @@ _LOG = logging.getLogger("mcpgen.session")
 DEFAULT_LEVEL: Level = "info"
 
 # The engine sends these itself.
-_BUILTIN = frozenset({"notifications/cancelled", "notifications/subscriptions/acknowledged"})
+_BUILTIN = frozenset({CANCELLED, "notifications/subscriptions/acknowledged"})
 
 
 class _Cancelled(Struct, rename="camel"):
@@ -51,11 +61,14 @@ class _Cancelled(Struct, rename="camel"):
 
 _decode_cancelled = msgspec.json.Decoder(_Cancelled).decode
 
+# What the log shows of a reason.
+_MAX_REASON_CHARS: Final = 200
+
 
 def receive_notification(session: ServerSession, notification: Notification) -> None:
     """Act on a notification of the client; ignore one that is unknown or not valid, since it gets no response."""
     method = notification.method
-    if method == "notifications/cancelled":
+    if method == CANCELLED:
         _cancel(session, notification.params)
         return
     if session.peer is None:
@@ -77,6 +90,16 @@ def receive_notification(session: ServerSession, notification: Notification) -> 
         return
     size = request_bytes(notification.params)
     session.output.start_notification_handler(handler.call, params, session.peer, size)
+
+
+def brief_cancellation(params: Raw | UnsetType) -> bytes | None:
+    """Return a cancellation with *params*, and with the start of its reason; None if it is malformed."""
+    try:
+        found = _decode_cancelled(b"{}" if isinstance(params, UnsetType) else params)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    reason = {"reason": found.reason[:_MAX_REASON_CHARS]} if isinstance(found.reason, str) else {}
+    return envelope.encode_notification(CANCELLED, msgspec.json.encode({"requestId": found.request_id, **reason}))
 
 
 def _cancel(session: ServerSession, params: Raw | UnsetType) -> None:
@@ -108,11 +131,15 @@ def send_progress(exchange: Exchange, progress: float, total: float | None, mess
     """Send progress, if the request has a token for it; progress that does not grow is not sent.
 
     Raises:
-        UsageError: A number is not finite.
+        UsageError: `progress` or `total` is not a finite number.
 
     Spec:
         2025-11-25, basic/utilities/progress: "MUST increase"; "MUST stop after completion".
     """
+    for name, each in (("progress", progress), ("total", total)):
+        value: object = each
+        if not isinstance(value, int | float) and (name == "progress" or value is not None):
+            raise UsageError(f"`{name}` must be a number, not {value!r}")
     if not math.isfinite(progress) or (total is not None and not math.isfinite(total)):
         raise UsageError(f"`progress` and `total` must be finite numbers, not {progress} and {total}")
     request = exchange.request
@@ -201,6 +228,8 @@ def send_notification(
         raise UnsupportedByPeer(
             revision=peer.revision, what=method, reason="this server has not declared the capability for it"
         )
+    if exchange is not None and exchange.task is not None and exchange.task.marks_messages:
+        data = exchange.task.marked(data)
     session.output.send(envelope.encode_notification(method, data), exchange)
 
 

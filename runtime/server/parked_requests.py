@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.limits import Limits
     from mcpgen.runtime.server.exchange import Exchange, ResponseBody
     from mcpgen.runtime.server.ledger import Ledger
+    from mcpgen.runtime.server.quota import Quota
 
 __all__ = ["ParkedRequests", "TooManyParked"]
 
@@ -38,12 +39,18 @@ class TooManyParked(Exception):  # noqa: N818 (as runtime/errors.py names those 
 
 
 class ParkedRequests:
-    """The rounds of one server, bounded in number, bytes and time; oldest first, since all live equally long."""
+    """The rounds of one server, bounded in number, bytes and time; oldest first, since all live equally long.
+
+    Attributes:
+        quota: Counts them for each client.
+    """
 
     def __init__(self, limits: Limits, clock: Callable[[], float], ledger: Ledger) -> None:
         self._limits = limits
         self._clock = clock
-        self._quota = ledger.quota("parked requests", max_count=limits.max_waiting, max_bytes=limits.max_waiting_bytes)
+        self.quota: Quota = ledger.quota(
+            "parked requests", max_count=limits.max_waiting, max_bytes=limits.max_waiting_bytes
+        )
         self._rounds: dict[str, InputRound] = {}
         self._answered: dict[str, InputRound] = {}
         self._gave_way: dict[str, None] = {}  # tokens, as many as there can be rounds
@@ -65,10 +72,10 @@ class ParkedRequests:
         parked = InputRound(token, exchange, self._clock() + self._limits.waiting_seconds, exchange.size)
         size = _ROUND_BYTES + exchange.size
         size += sum(server_request_bytes(each.params) for each in exchange.server_requests.values())
-        while self._answered and not self._quota.has_room(size):
+        while self._answered and not self.quota.has_room(size):
             self.forget(next(iter(self._answered.values())))
         owner = "" if exchange.request is None else exchange.request.session.owner
-        parked.entry = self._quota.admit(owner, size, give_way=partial(self._give_way_round, parked))
+        parked.entry = self.quota.admit(owner, size, give_way=partial(self._give_way_round, parked))
         if parked.entry is None:
             raise TooManyParked
         exchange.charge(-exchange.size)

@@ -7,10 +7,13 @@ the most, the oldest entry that can end early ends. The same holds between the s
 ask, each of them gets 1/n.
 
 Entries have ranks, and those of a lower rank end first. A quota may call its lowest ranks idle; idle entries make room
-for their own owner, too.
+for their own owner, too. While there are few entries of the lowest idle rank, those of the next idle rank end first.
 
 An entry that gives way may need time to end, because its handler is being cancelled. It keeps its memory until then,
 but does not count against the limit any more. At most a quarter of the limit is used so; then newcomers are refused.
+
+Several workers of one server have a quota each. What an owner has at other workers does not count against the limit of
+this one, but it counts when owners are compared.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
 __all__ = ["Entry", "Quota"]
 
@@ -27,15 +30,22 @@ __all__ = ["Entry", "Quota"]
 # that; with no such room, an owner below its share would be refused until the handlers of others have ended.
 _MAX_LEAVING: Final = 0.25
 
+# New entries may have the lowest idle rank until they are used. If so few of the limit are new, they are no flood, and
+# those that are idle give way first: or else, at the limit, each newcomer would end the one before it.
+_FEW: Final = 1 / 16
+
 # Where owners should wait rather than ask for more.
 _TIGHT: Final = 0.75
+
+# Other workers are told the names of owners, and the name of a user may be long.
+_MAX_NAME_CHARS: Final = 64
 
 
 class Entry:
     """One thing that is kept for a client; `Quota.admit` returns it.
 
     Attributes:
-        owner: The user or the address that it counts for.
+        owner: The user or the address that it counts for; a digest of it if it is long.
         session: The owner's session that it counts for; empty for none.
         size: The bytes that it keeps.
         count: How many things it stands for.
@@ -104,6 +114,10 @@ class _Share:
     def __init__(self) -> None:
         self.amounts = [0, 0]
 
+    def kept_here(self, what: int) -> int:
+        """Return how much of *what* it has at this worker."""
+        return self.amounts[what]
+
 
 class _Session(_Share):
     """What one session has, and its entries by rank, oldest first."""
@@ -115,11 +129,9 @@ class _Session(_Share):
         # OrderedDict, since a dict takes longer to find its first entry after each removal of the first.
         self.ranks: dict[int, OrderedDict[Entry, None]] = {}
 
-    def oldest(self, what: int, *, idle_ranks: int | None, but: Entry | None) -> Entry | None:
-        """Return the first entry that can end early and has some of *what*; if *idle_ranks* is given, an idle one."""
-        for rank in sorted(self.ranks):
-            if idle_ranks is not None and rank >= idle_ranks:
-                return None
+    def oldest(self, what: int, ranks: Iterable[int], but: Entry | None) -> Entry | None:
+        """Return the first entry of *ranks* that can end early and has some of *what*."""
+        for rank in ranks:
             for each in self.ranks[rank]:
                 if each.can_give_way and each is not but and (what == _COUNT or each.size):
                     return each
@@ -150,10 +162,11 @@ class _Shares(Generic[_T]):
         return 0 if found is None else found.amounts[what]
 
     def largest(self, what: int, above: int) -> _T | None:
-        """Return the largest share if it is more than *above*."""
+        """Return the largest share of which a part is here, if it is more than *above*."""
         if self.most[what] <= above:  # most often; so an owner that is refused again and again costs little
             return None
-        found = max(self.by_name.values(), key=lambda each: each.amounts[what], default=None)
+        here = (each for each in self.by_name.values() if each.kept_here(what))
+        found = max(here, key=lambda each: each.amounts[what], default=None)
         self.most[what] = 0 if found is None else found.amounts[what]
         return found if self.most[what] > above else None
 
@@ -161,15 +174,22 @@ class _Shares(Generic[_T]):
 _COUNT: Final = 0
 _BYTES: Final = 1
 
+_NOTHING: Final = (0, 0)
+
 
 class _Owner(_Share):
-    """What one owner has, and its sessions."""
+    """What one owner has at all workers, what of it is elsewhere, and its sessions here."""
 
-    __slots__ = ("sessions",)
+    __slots__ = ("elsewhere", "sessions")
 
-    def __init__(self) -> None:
+    def __init__(self, elsewhere: tuple[int, int]) -> None:
         super().__init__()
+        self.amounts = [*elsewhere]
+        self.elsewhere = elsewhere
         self.sessions: _Shares[_Session] = _Shares()
+
+    def kept_here(self, what: int) -> int:
+        return self.amounts[what] - self.elsewhere[what]
 
 
 class Quota:
@@ -196,6 +216,7 @@ class Quota:
         self._max_bytes = max_bytes
         self._idle_ranks = idle_ranks
         self._owners: _Shares[_Owner] = _Shares()
+        self._elsewhere: Mapping[str, tuple[int, int]] = {}
 
     @property
     def kept_bytes(self) -> int:
@@ -231,12 +252,16 @@ class Quota:
             rank: Entries of a lower rank end first.
             give_way: Ends the entry early, and releases it now or soon; None if it cannot end early.
         """
+        if len(owner) > _MAX_NAME_CHARS:
+            from hashlib import blake2b  # noqa: PLC0415 (it loads OpenSSL, and few names are long)
+
+            owner = blake2b(owner.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
         if not self._make_room(owner, session, count, size):
             return None
         entry = Entry(self, owner, session, size, count, rank, give_way)
         found = self._owners.by_name.get(owner)
         if found is None:
-            found = self._owners.by_name[owner] = _Owner()
+            found = self._owners.by_name[owner] = _Owner(self._elsewhere.get(owner, _NOTHING))
         kept = found.sessions.by_name.get(session)
         if kept is None:
             kept = found.sessions.by_name[session] = _Session()
@@ -272,6 +297,24 @@ class Quota:
             self.leaving_bytes -= entry.size
             return
         self._forget(entry)
+
+    def large_shares(self, part: float) -> dict[str, tuple[int, int]]:
+        """Return how many entries and bytes each owner has here that has at least *part* of a limit."""
+        count, size = self._max_count * part, self._max_bytes * part
+        if self._owners.most[_COUNT] < count and self._owners.most[_BYTES] < size:
+            return {}
+        kept = {name: (each.kept_here(_COUNT), each.kept_here(_BYTES)) for name, each in self._owners.by_name.items()}
+        return {name: each for name, each in kept.items() if each[_COUNT] >= count or each[_BYTES] >= size}
+
+    def set_elsewhere(self, shares: Mapping[str, tuple[int, int]]) -> None:
+        """Note how many entries and bytes owners have at other workers."""
+        before, self._elsewhere = self._elsewhere, shares
+        for name in before.keys() | shares.keys():
+            found = self._owners.by_name.get(name)
+            if found is not None:
+                (old_count, old_size), found.elsewhere = found.elsewhere, shares.get(name, _NOTHING)
+                count, size = found.elsewhere
+                self._owners.change(found, count - old_count, size - old_size)
 
     def _shares(self, entry: Entry) -> tuple[_Owner, _Session]:
         owner = self._owners.by_name[entry.owner]
@@ -315,21 +358,30 @@ class Quota:
 
     def _victim(self, owner: str, session: str, more: int, what: int, but: Entry | None) -> Entry | None:
         """Return the entry that has to give way to *more* of *owner* and *session*; None if they have the most."""
-        largest = self._owners.largest(what, self._owners.amount(owner, what) + more)
+        own = self._owners.by_name.get(owner)
+        kept = self._elsewhere.get(owner, _NOTHING) if own is None else own.amounts
+        largest = self._owners.largest(what, kept[what] + more)
         if largest is not None:
             found = largest.sessions.largest(what, 0)
-            return None if found is None else found.oldest(what, idle_ranks=None, but=but)
-        own = self._owners.by_name.get(owner)
+            return None if found is None else found.oldest(what, self._ranks(found), but)
         if own is None:
             return None
         found = own.sessions.largest(what, own.sessions.amount(session, what) + more)
         if found is not None:
-            return found.oldest(what, idle_ranks=None, but=but)
+            return found.oldest(what, self._ranks(found), but)
         for each in own.sessions.by_name.values() if self._idle_ranks else ():
-            idle = each.oldest(what, idle_ranks=self._idle_ranks, but=but)
+            idle = each.oldest(what, self._ranks(each, only_idle=True), but)
             if idle is not None:
                 return idle
         return None
+
+    def _ranks(self, session: _Session, *, only_idle: bool = False) -> list[int]:
+        """Return the ranks of the entries of *session* in the order in which they give way."""
+        ranks = sorted(session.ranks)
+        idle = [each for each in ranks if each < self._idle_ranks]
+        if len(idle) > 1 and len(session.ranks[idle[0]]) <= self._max_count * _FEW:
+            idle.reverse()
+        return idle if only_idle else [*idle, *(each for each in ranks if each >= self._idle_ranks)]
 
 
 def _add(session: _Session, entry: Entry) -> None:

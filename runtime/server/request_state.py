@@ -22,14 +22,11 @@ Spec:
 from __future__ import annotations
 
 import copy
-import hashlib
-import hmac
-import json
 import math
-import secrets
+import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from operator import itemgetter
-from typing import TYPE_CHECKING, Final, Literal, NoReturn, TypeAlias
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from mcpgen.runtime.errors import McpgenError, RequestError, UsageError
 from mcpgen.runtime.protocol.newest import ErrorCode
@@ -37,9 +34,7 @@ from mcpgen.runtime.protocol.newest import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from msgspec import Raw
-
-__all__ = ["MAX_CONTENT_BYTES", "MIN_KEY_BYTES", "RequestStateSealer", "StateRefused", "StateTooLarge", "params_digest"]
+__all__ = ["MAX_CONTENT_BYTES", "MIN_KEY_BYTES", "RequestStateSealer", "StateRefused", "StateTooLarge"]
 
 # The strength of HMAC-SHA256. A shorter secret is usually a password, which can be guessed from one state.
 MIN_KEY_BYTES: Final = 32
@@ -48,13 +43,10 @@ MIN_KEY_BYTES: Final = 32
 # hundred kilobytes. It comes back in a message, which may have 4 MiB.
 MAX_CONTENT_BYTES: Final = 1024 * 1024
 
-# A retry has its own values of these. All else must equal the first request.
-_OF_THE_RETRY: Final = frozenset({"_meta", "inputResponses", "requestState"})
-
 _PURPOSE: Final = b"mcpgen request state 1"
 _FORMAT: Final = b"\x01"
 _EXPIRY_BYTES: Final = 8
-_TAG_BYTES: Final = hashlib.sha256().digest_size
+_TAG_BYTES: Final = 32  # of SHA-256
 _HEAD_BYTES: Final = len(_FORMAT) + _EXPIRY_BYTES
 
 
@@ -131,19 +123,26 @@ class RequestStateSealer:
         audience: str = "",
         lifetime_seconds: float = 600,
         max_content_bytes: int = MAX_CONTENT_BYTES,
-        random_bytes: Callable[[int], bytes] = secrets.token_bytes,
+        random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
         self.is_keyless: bool = key is None
         if key is None:
             key = random_bytes(MIN_KEY_BYTES)
-        keys = [bytes(key)] if isinstance(key, bytes | bytearray | memoryview) else list(key)
-        if not keys or any(len(each) < MIN_KEY_BYTES for each in keys):
+        if isinstance(key, bytes | bytearray | memoryview):
+            key = [bytes(key)]
+        given: list[Any] = list(key) if isinstance(cast("object", key), Iterable) else []
+        is_valid = all(
+            isinstance(cast("object", each), bytes | bytearray | memoryview) and len(each) >= MIN_KEY_BYTES
+            for each in given
+        )
+        if not given or not is_valid:
             raise UsageError(
-                f"`state_keys` must hold at least one key, and each key must have at least {MIN_KEY_BYTES} bytes"
+                f"`state_keys` must hold at least one key, and each key must be `bytes`, with at least {MIN_KEY_BYTES} "
+                "bytes"
             )
         if not (math.isfinite(lifetime_seconds) and lifetime_seconds > 0 and max_content_bytes > 0):
             raise UsageError("`lifetime_seconds` and `max_content_bytes` of request states must be greater than 0")
-        self._keys = self._own_keys = [_derived(each) for each in keys]
+        self._keys = self._own_keys = [bytes(each) for each in given]
         self._clock = clock
         self._audience = audience
         self._lifetime_ms = math.ceil(lifetime_seconds * 1000)
@@ -152,7 +151,7 @@ class RequestStateSealer:
 
     def share(self, keys: Sequence[bytes]) -> None:
         """Seal with the first of *keys* from now on; all of them open, and so does what was given before."""
-        self._keys = [*map(_derived, keys), *self._own_keys]
+        self._keys = [*keys, *self._own_keys]
 
     def for_another_audience(self, name: str) -> RequestStateSealer:
         """Return a sealer with the same keys, for a part of the audience that is called *name*."""
@@ -167,7 +166,7 @@ class RequestStateSealer:
             content: Any bytes. The client can read them.
             principal: The user that sends the request; empty if users are not known.
             method: The method of the request.
-            digest: The `params_digest` of its params.
+            digest: The digest of its params.
 
         Raises:
             StateTooLarge: *content* exceeds the limit.
@@ -194,13 +193,15 @@ class RequestStateSealer:
             state: The text that `seal` returned.
             principal: The user that sends the request.
             method: The method of the request.
-            digest: The `params_digest` of its params.
+            digest: The digest of its params.
             is_waiting: Whether a handler of this process waits for a content. Then the state has not expired, whatever
                 the clock says, which may have been set.
 
         Raises:
             StateRefused: It has expired, was sealed for another request or user, or is not one of ours.
         """
+        import hmac  # noqa: PLC0415 (see `_tag`)
+
         raw = self._decode(state)
         sealed, tag = raw[:-_TAG_BYTES], raw[-_TAG_BYTES:]
         binding = _binding(self._audience, principal, method, digest)
@@ -237,73 +238,13 @@ class RequestStateSealer:
         return int(self._clock() * 1000)
 
 
-def params_digest(params: Raw | bytes) -> bytes:
-    """Return a digest of the JSON of *params*, without ``_meta``, ``inputResponses`` and ``requestState``.
-
-    Key order, white space and escapes in strings make no difference: a client may encode its retry again. Everything
-    else does. Numbers count as they are written (1 is not 1.0, and 1e2 is not 100.0), since a handler can distinguish
-    some of these. A repeated key stays repeated, since decoders differ in which one they keep.
-
-    Raises:
-        RequestError: The params are not a JSON object, or nest too deeply.
-    """
-    try:
-        members = _decode_exactly(bytes(params).decode("utf-8"))
-        if not isinstance(members, _Members):
-            raise RequestError(ErrorCode.INVALID_PARAMS, "The params are not an object")
-        compared = _Members(member for member in members if member[0] not in _OF_THE_RETRY)
-        return hashlib.sha256(_canonical(compared).encode("ascii")).digest()
-    except (ValueError, RecursionError):
-        raise RequestError(ErrorCode.INVALID_PARAMS, "The params are not JSON, or are nested too deeply") from None
-
-
-class _Number(str):
-    """A number as it is written."""
-
-    __slots__ = ()
-
-
-class _Members(tuple[tuple[str, "_Json"], ...]):
-    """An object: all its keys with their values, repeated ones included."""
-
-    __slots__ = ()
-
-
-_Json: TypeAlias = "_Number | _Members | list[_Json] | str | bool | None"
-
-
-def _refuse_constant(_name: str) -> NoReturn:
-    raise ValueError  # NaN and Infinity, which are not JSON
-
-
-# Not msgspec, which keeps one of two equal keys and not the text of a number. This is off the hot path: only requests
-# that are answered with an InputRequiredResult have a digest.
-_decode_exactly: Final = json.JSONDecoder(
-    parse_int=_Number, parse_float=_Number, parse_constant=_refuse_constant, object_pairs_hook=_Members
-).decode
-
-
-def _canonical(value: _Json) -> str:
-    """Return the canonical JSON of *value*, in ASCII."""
-    if isinstance(value, _Number):
-        return value
-    if isinstance(value, _Members):  # sorted by key alone: equal keys keep their order
-        inner = [f"{json.dumps(key)}:{_canonical(each)}" for key, each in sorted(value, key=itemgetter(0))]
-        return "{" + ",".join(inner) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join([_canonical(each) for each in value]) + "]"
-    return json.dumps(value)
-
-
 def _binding(audience: str, principal: str, method: str, digest: bytes) -> bytes:
     # A lone surrogate must not fail: an authorization server may name a user by any text.
     parts = (*(each.encode("utf-8", "surrogatepass") for each in (audience, principal, method)), digest)
     return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
 
 
-def _derived(key: bytes) -> bytes:
-    return hmac.digest(_PURPOSE, key, "sha256")
-
-
 def _tag(key: bytes, binding: bytes, sealed: bytes) -> bytes:
-    return hmac.digest(key, binding + sealed, "sha256")
+    import hmac  # noqa: PLC0415 (it loads OpenSSL, and most servers seal nothing)
+
+    return hmac.digest(hmac.digest(_PURPOSE, key, "sha256"), binding + sealed, "sha256")

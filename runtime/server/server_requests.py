@@ -18,7 +18,6 @@ Spec:
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -32,6 +31,7 @@ from mcpgen.runtime.errors import (
     TransportClosed,
     UnknownMethod,
     UnsupportedByPeer,
+    UsageError,
 )
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import missing_capabilities, missing_task_capability
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.reading_policy import ReadingPolicy
     from mcpgen.runtime.server.exchange import Exchange
     from mcpgen.runtime.server.server_session import ServerSession
-    from mcpgen.runtime.server.tasks.running_task import RunningTask
 
 __all__ = [
     "flush_soon",
@@ -74,6 +73,7 @@ def send_request(
     Raises:
         UnsupportedByPeer: The client's revision has no such request, or it has not declared the capability.
         TransportClosed: The exchange was cancelled, or has its response.
+        UsageError: The params are not valid.
     """
     peer = session.peer if exchange is None else exchange.peer
     if peer is None:
@@ -85,10 +85,12 @@ def send_request(
         params = outgoing.params(value)
     except (AdaptationError, UnknownMethod) as error:
         raise UnsupportedByPeer(revision=peer.revision, what=method, reason=_reason(error)) from error
+    except InvalidPayload as error:  # which would blame the client
+        raise UsageError(f"{error}; correct the arguments of the call") from error
     require_capability(peer, method, params)
     params = _with_elicitation_id(session, value, params)
     if exchange is not None and exchange.task is not None and exchange.task.marks_messages:
-        params = _with_task(params, exchange.task)
+        params = exchange.task.marked(params)
     request = ServerRequest(outgoing, params, value)
     if peer.era == "stateless":
         _collect(session, exchange, request, peer)
@@ -137,16 +139,6 @@ def _with_elicitation_id(session: ServerSession, value: Any, params: bytes | Uns
     if "elicitationId" in members:
         members["elicitationId"] = session.engine.new_token()
     return msgspec.json.encode(members)
-
-
-def _with_task(params: bytes | UnsetType, task: RunningTask) -> bytes:
-    """Return *params* with the task that the request belongs to.
-
-    Spec:
-        2025-11-25, basic/utilities/tasks, "Associating Task-Related Messages".
-    """
-    members: dict[str, Any] = {} if isinstance(params, UnsetType) else msgspec.json.decode(params)
-    return msgspec.json.encode({**members, "_meta": task.related(members.get("_meta", UNSET))})
 
 
 def _send(session: ServerSession, exchange: Exchange | None, request: ServerRequest) -> None:
@@ -205,6 +197,8 @@ def _key(exchange: Exchange, request: ServerRequest) -> str:
 
     The order of the requests would not do: a handler that makes two at once need not make them in the same order again.
     """
+    from hashlib import sha256  # noqa: PLC0415 (it loads OpenSSL, and most servers send no requests)
+
     method = request.codec.method
     params = b"" if isinstance(request.params, UnsetType) else request.params
     digest = sha256(method.encode() + b"\0" + params).hexdigest()

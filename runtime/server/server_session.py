@@ -19,6 +19,7 @@ from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import offers
 from mcpgen.runtime.protocol.newest import ErrorCode
+from mcpgen.runtime.server.error_mapping import lacks_capability
 from mcpgen.runtime.server.exchange import Exchange, OpenRequest, ResponseBody
 from mcpgen.runtime.server.fair_turns import LARGE_BYTES
 from mcpgen.runtime.server.ledger import SESSION_BYTES, uris_bytes, waiting_bytes
@@ -82,6 +83,7 @@ class ServerSession:
         limits: Bounds on what peers may ask for.
         output: The connection.
         principal: A label for the client of this connection.
+        keeps_tasks: Whether its tasks outlive it, because the client goes on at another worker.
         user: The authenticated user; empty if the transport does not know.
         owner: Whom limits are shared among: the user, or else the address; the same for all where there is one client.
         access: What the access token of the HTTP request allows that is being read; None if there is none.
@@ -114,6 +116,7 @@ class ServerSession:
         "hides",
         "is_closed",
         "is_initialized",
+        "keeps_tasks",
         "kept_bytes",
         "last_id",
         "limits",
@@ -135,6 +138,7 @@ class ServerSession:
         self.handlers: HandlerTable = engine.handlers
         self.limits: Limits = engine.limits
         self.principal: str = principal
+        self.keeps_tasks: bool = False
         self.user: str = ""
         self.owner: str = ""
         self.access: Access | None = None
@@ -235,7 +239,8 @@ class ServerSession:
 
     def start(self, exchange: Exchange) -> None:
         """Start the handler of *exchange*."""
-        self.register(exchange)
+        if exchange.request is not None:
+            self.exchanges[exchange.request.id] = exchange
         self.output.start(exchange)
 
     def register(self, exchange: Exchange) -> None:
@@ -249,6 +254,7 @@ class ServerSession:
         peer = None if request.peer is self.peer else request.peer
         request.held_bytes = waiting_bytes(request.id, peer)
         self.charge(request.held_bytes)
+        self.output.held(request)
 
     def release(self, request: OpenRequest) -> None:
         """Charge nothing more for a request that `hold` has noted."""
@@ -269,6 +275,8 @@ class ServerSession:
             exchange.unsent_response = body
             if exchange.input_round is not None:
                 self.engine.parked.grow(exchange.input_round, len(body.json))
+        elif exchange.input_round is None:
+            exchange.request.session.reply(exchange.request, body)
         else:
             self.respond(exchange, body)
 
@@ -279,7 +287,10 @@ class ServerSession:
         exchange.request.session.reply(exchange.request, body)
         if exchange.input_round is not None:
             self._reply_to_duplicates(exchange.input_round, body)
-            self.engine.parked.record(exchange.input_round, body)
+            if lacks_capability(body):  # a later retry may come from a client that has declared it
+                self.engine.parked.forget(exchange.input_round)
+            else:
+                self.engine.parked.record(exchange.input_round, body)
 
     def reply(self, request: OpenRequest, body: ResponseBody) -> None:
         """Answer *request*, which is one of this session."""
@@ -343,7 +354,9 @@ class ServerSession:
             return
         request_id = int(request.key)
         if self.take_server_request(request_id) is not None:
-            cancelled = {"requestId": request_id, "reason": "the server does not need the answer any more"}
+            reason = "the server does not need the answer any more"
+            meta = {} if exchange is None or exchange.task is None else {"_meta": exchange.task.related()}
+            cancelled = {"requestId": request_id, "reason": reason, **meta}
             self.output.send(envelope.encode_notification("notifications/cancelled", cancelled), exchange)
 
     def take_server_request(self, request_id: RequestId | None) -> ServerRequest | None:
@@ -384,7 +397,7 @@ class ServerSession:
         for each in list(self.exchanges.values()):
             self._stop_any(each)
         self.exchanges.clear()
-        if self.engine.tasks is not None:
+        if self.engine.tasks is not None and not self.keeps_tasks:
             self.engine.tasks.forget(self.principal)
         self._subscriptions = None
         self.keep(-self.kept_bytes)

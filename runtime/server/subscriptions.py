@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET
 
-from mcpgen.runtime.errors import RequestError
+from mcpgen.runtime.errors import RequestError, quoted
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import offers
 from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.newest import NEWEST, ErrorCode, methods, models
 from mcpgen.runtime.protocol.subscriptions import RESOURCE_UPDATED, SubscriptionFilter, supported_filter
+from mcpgen.runtime.protocol.value_syntax import uri_fault
 from mcpgen.runtime.server.exchange import ResponseBody
 from mcpgen.runtime.server.extensions import check_entries
 from mcpgen.runtime.server.ledger import HANDLER_BYTES, uris_bytes
@@ -44,13 +45,19 @@ _SUBSCRIPTION_ID = methods.MetaKey.SUBSCRIPTION_ID
 
 
 def check_uris(uris: Iterable[str], max_chars: int) -> None:
-    """Check the length of URIs that are subscribed to, because they are kept.
+    """Check URIs that are subscribed to; their length, too, because they are kept.
 
     Raises:
-        RequestError: One is too long.
+        RequestError: One is too long, or is not a URI.
+
+    Spec:
+        2025-11-25, server/resources, "Security Considerations": servers validate all resource URIs.
     """
-    if any(len(each) > max_chars for each in uris):
-        raise RequestError(ErrorCode.INVALID_PARAMS, f"a URI has more than {max_chars} characters (max_uri_chars)")
+    for each in uris:
+        if len(each) > max_chars:
+            raise RequestError(ErrorCode.INVALID_PARAMS, f"a URI has more than {max_chars} characters (max_uri_chars)")
+        if (fault := uri_fault(each)) is not None:
+            raise RequestError(ErrorCode.INVALID_PARAMS, f"{quoted(each)} cannot be subscribed to: {fault}")
 
 
 def open_stream(
@@ -59,7 +66,7 @@ def open_stream(
     """Open a stream for a `subscriptions/listen`; *extensions* has the filters that extensions have accepted.
 
     Raises:
-        RequestError: There are too many subscriptions, or a URI is too long, or all of them are.
+        RequestError: There are too many subscriptions, a URI is not valid or too long, or all of them are too long.
 
     Spec:
         2026-07-28, basic/patterns/subscriptions, "Acknowledgment": it comes first, with the supported filter.
@@ -146,8 +153,13 @@ def end_stream(session: ServerSession, stream: SubscriptionStream) -> None:
 
 
 def stream_closed_notification(request: OpenRequest) -> bytes:
-    """Return the notification that ends the stream of *request*."""
-    cancelled = {"requestId": request.id, "reason": "the server is shutting down"}
+    """Return the notification that ends the stream of *request*.
+
+    Spec:
+        2026-07-28, schema, NotificationMetaObject: each notification on the stream MUST have the subscription's id.
+    """
+    meta = {_SUBSCRIPTION_ID: request.id}
+    cancelled = {"_meta": meta, "requestId": request.id, "reason": "the server is shutting down"}
     return envelope.encode_notification("notifications/cancelled", cancelled)
 
 

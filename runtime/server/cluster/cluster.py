@@ -1,20 +1,23 @@
 """The protocol of a cluster: what the workers of one server share.
 
-A cluster has *records* and *messages*, and knows nothing of MCP. A record has a key, fields of text and bytes, and a
-lifetime. A message goes to a channel, and reaches the workers that listen to the channel at this moment; it is not kept
-for others. `mcpgen.runtime.server.cluster.worker` is the one user of this protocol.
+A cluster has *records*, *messages* and *events*, and knows nothing of MCP. A record has a key, fields of text and
+bytes, and a lifetime. A message goes to a channel, and reaches the workers that listen to the channel at this moment;
+it is not kept for others. Events have numbers and belong to streams. They are stored for some time, within limits.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from mcpgen.runtime.errors import McpgenError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-__all__ = ["Cluster", "ClusterUnavailable"]
+__all__ = ["Cluster", "ClusterUnavailable", "Event"]
+
+Event: TypeAlias = tuple[str, int, bytes]
+"""The name of a stream, the number of an event in it, and its content."""
 
 
 class ClusterUnavailable(McpgenError):  # noqa: N818 (named as those of runtime/errors.py are)
@@ -83,6 +86,7 @@ class Cluster(Protocol):
         *,
         expected: Mapping[str, bytes] | None = None,
         seconds: float | None = None,
+        announced: tuple[str, bytes] | None = None,
     ) -> bool:
         """Change fields of a record in one step; return False, and change nothing, if that is not possible.
 
@@ -91,13 +95,51 @@ class Cluster(Protocol):
             fields: The new values; None removes a field.
             expected: Fields that must have these values.
             seconds: The lifetime from now on; None for the one that it has.
+            announced: A channel, and a message that is sent to it in the same step, if the record was changed.
         """
         ...
 
-    async def remove(self, key: str) -> bool:
-        """Remove a record; return whether there was one."""
+    async def remove(self, key: str, *, announced: tuple[str, bytes] | None = None) -> bool:
+        """Remove a record; return whether there was one.
+
+        Args:
+            key: The key of the record.
+            announced: A channel, and a message that is sent to it in the same step, even if there was no record.
+        """
         ...
 
     async def keep(self, keys: Iterable[str], seconds: float) -> None:
         """Let the records of *keys* live for *seconds* from now on; ignore keys without a record."""
+        ...
+
+    async def add_events(self, key: str, events: Sequence[Event]) -> None:
+        """Store events, in order. Ignore those whose number is not higher than the last one of their stream.
+
+        If there is no room, drop the oldest events of the owner that has the most. The owner is the part of a stream's
+        name before the first of two dots.
+
+        Args:
+            key: Names what the limits count together.
+            events: A name of a stream, a number and the content for each.
+        """
+        ...
+
+    async def events_after(self, key: str, stream: str, number: int) -> list[tuple[int, bytes]] | None:
+        """Return the events of *stream* with higher numbers than *number*, in order, with their numbers.
+
+        Return None if the stream is unknown, if some of them were dropped, or if *number* is higher than its last one.
+        """
+        ...
+
+    async def remove_events(self, key: str, streams: Sequence[str]) -> None:
+        """Remove the events of *streams*; ignore those that are unknown."""
+        ...
+
+    async def raise_levels(self, key: str, amounts: Mapping[str, float]) -> dict[str, float]:
+        """Add to levels, which fall by 1 each second and never below 0; return them.
+
+        Args:
+            key: Names what the names belong to.
+            amounts: A name and what is added, of each level. A level that is unknown is 0.
+        """
         ...

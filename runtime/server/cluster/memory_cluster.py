@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.lowlevel
 from msgspec import Struct
+from msgspec.structs import asdict
+
+from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.limits import EventLimits
+from mcpgen.runtime.server.event_store import MemoryEventStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from mcpgen.runtime.server.cluster.cluster import Event
 
 __all__ = ["MemoryCluster"]
 
@@ -32,11 +40,15 @@ class MemoryCluster:
     All its workers run in one event loop.
 
     Args:
+        event_limits: Limits on the events of streams.
         clock: A function that returns monotonic time in seconds.
     """
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, *, event_limits: EventLimits | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
+        self._event_limits = EventLimits() if event_limits is None else event_limits
+        self._events: dict[str, MemoryEventStore] = {}
+        self._levels: dict[tuple[str, str], float] = {}  # when each is 0
         self._records: dict[str, _Record] = {}
         self._listeners: dict[str, dict[object, Callable[[bytes], None]]] = {}
         self._created = 0
@@ -64,10 +76,7 @@ class MemoryCluster:
     async def send(self, channel: str, message: bytes) -> int:
         """Send a message; see `Cluster`."""
         await anyio.lowlevel.checkpoint()
-        found = list(self._listeners.get(channel, {}).values())
-        for each in found:
-            each(message)
-        return len(found)
+        return self._announce((channel, message))
 
     async def create(self, key: str, fields: Mapping[str, bytes], seconds: float) -> bool:
         """Store a new record; see `Cluster`."""
@@ -93,6 +102,7 @@ class MemoryCluster:
         *,
         expected: Mapping[str, bytes] | None = None,
         seconds: float | None = None,
+        announced: tuple[str, bytes] | None = None,
     ) -> bool:
         """Change fields of a record; see `Cluster`."""
         await anyio.lowlevel.checkpoint()
@@ -106,13 +116,15 @@ class MemoryCluster:
                 found.fields[name] = value
         if seconds is not None:
             found.expires = self._clock() + seconds
+        self._announce(announced)
         return True
 
-    async def remove(self, key: str) -> bool:
+    async def remove(self, key: str, *, announced: tuple[str, bytes] | None = None) -> bool:
         """Remove a record; see `Cluster`."""
         await anyio.lowlevel.checkpoint()
         found = self._find(key)
         self._records.pop(key, None)
+        self._announce(announced)
         return found is not None
 
     async def keep(self, keys: Iterable[str], seconds: float) -> None:
@@ -122,6 +134,50 @@ class MemoryCluster:
             found = self._find(each)
             if found is not None:
                 found.expires = self._clock() + seconds
+
+    async def add_events(self, key: str, events: Sequence[Event]) -> None:
+        """Store events; see `Cluster`."""
+        await anyio.lowlevel.checkpoint()
+        store = self._store_of(key)
+        for stream, number, content in events:
+            with suppress(UsageError):  # there is an event with this number
+                store.append(stream, number, content)
+
+    async def events_after(self, key: str, stream: str, number: int) -> list[tuple[int, bytes]] | None:
+        """Return the events after *number*; see `Cluster`."""
+        await anyio.lowlevel.checkpoint()
+        return await self._store_of(key).after(stream, number)
+
+    async def remove_events(self, key: str, streams: Sequence[str]) -> None:
+        """Remove the events of *streams*; see `Cluster`."""
+        await anyio.lowlevel.checkpoint()
+        for each in streams:
+            await self._store_of(key).forget(each)
+
+    async def raise_levels(self, key: str, amounts: Mapping[str, float]) -> dict[str, float]:
+        """Add to levels; see `Cluster`."""
+        await anyio.lowlevel.checkpoint()
+        now = self._clock()
+        self._levels = {each: empty_at for each, empty_at in self._levels.items() if empty_at > now}
+        for name, amount in amounts.items():
+            self._levels[key, name] = max(now, self._levels.get((key, name), 0)) + amount
+        return {name: self._levels[key, name] - now for name in amounts}
+
+    def _announce(self, announced: tuple[str, bytes] | None) -> int:
+        """Send a message, if there is one; return how many listen."""
+        if announced is None:
+            return 0
+        channel, message = announced
+        found = list(self._listeners.get(channel, {}).values())
+        for each in found:
+            each(message)
+        return len(found)
+
+    def _store_of(self, key: str) -> MemoryEventStore:
+        found = self._events.get(key)
+        if found is None:
+            found = self._events[key] = MemoryEventStore(clock=self._clock, **asdict(self._event_limits))
+        return found
 
     def _find(self, key: str) -> _Record | None:
         found = self._records.get(key)

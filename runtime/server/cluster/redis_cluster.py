@@ -1,6 +1,7 @@
 """A cluster in Redis or Valkey, through redis-py.
 
 Theory of operation. A record is a hash with an expiry. A change is one Lua script, so it is one step for all workers.
+Events are in Redis Streams: see `mcpgen.runtime.server.cluster.redis_events`.
 Messages use pub/sub, on a connection of their own. Nothing is sent twice: redis-py would repeat a command whose
 connection broke, and Redis may have carried it out already.
 """
@@ -9,17 +10,22 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.protocol.spans import has_opentelemetry, imported_by_library
+from mcpgen.runtime.limits import EventLimits
+from mcpgen.runtime.protocol.argument_checks import check_numbers, check_whole_numbers
 from mcpgen.runtime.server.cluster.cluster import ClusterUnavailable
+from mcpgen.runtime.server.cluster.redis_events import ADD_EVENTS, EVENTS_AFTER, REMOVE_EVENTS, limits_as_arguments
 from mcpgen.runtime.transports.spawner import is_asyncio
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+    from mcpgen.runtime.server.cluster.cluster import Event
 
 __all__ = ["Redis"]
 
@@ -33,11 +39,11 @@ redis.call('PEXPIRE', KEYS[1], ARGV[1])
 return 1
 """
 
-# ARGV: the lifetime or an empty text; the number of expected fields, and these; the number of new fields, and these;
-# the names of the fields to remove.
+# ARGV: the lifetime or an empty text; a channel or an empty text, and a message; the number of expected fields, and
+# these; the number of new fields, and these; the names of the fields to remove.
 _CHANGE: Final = """
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
-local at = 2
+local at = 4
 local last = at + 2 * tonumber(ARGV[at])
 for i = at + 1, last, 2 do
   if redis.call('HGET', KEYS[1], ARGV[i]) ~= ARGV[i + 1] then return 0 end
@@ -47,7 +53,30 @@ last = at + 2 * tonumber(ARGV[at])
 for i = at + 1, last, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
 for i = last + 1, #ARGV do redis.call('HDEL', KEYS[1], ARGV[i]) end
 if ARGV[1] ~= '' then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
+if ARGV[2] ~= '' then redis.call('PUBLISH', ARGV[2], ARGV[3]) end
 return 1
+"""
+
+# ARGV: a channel or an empty text, and a message.
+_REMOVE: Final = """
+local count = redis.call('DEL', KEYS[1])
+if ARGV[1] ~= '' then redis.call('PUBLISH', ARGV[1], ARGV[2]) end
+return count
+"""
+
+# KEYS: the levels. ARGV: what is added to each, in milliseconds. A key has the time at which its level is 0.
+_RAISE: Final = """
+local time = redis.call('TIME')
+local now = time[1] * 1000 + time[2] / 1000
+local levels = {}
+for i, key in ipairs(KEYS) do
+  local empty_at = math.max(now, tonumber(redis.call('GET', key) or 0)) + ARGV[i]
+  if empty_at > now then
+    redis.call('SET', key, string.format('%.3f', empty_at), 'PX', math.ceil(empty_at - now))
+  end
+  levels[i] = string.format('%.3f', empty_at - now)
+end
+return levels
 """
 
 
@@ -63,6 +92,7 @@ class Redis:
         url: ``redis://user:password@host:port/database``; ``rediss://`` for TLS, ``unix://`` for a socket.
         timeout_seconds: The time in which an operation must end. A request that needs Redis gets 503 after it.
         max_connections: The largest number of connections of this process, beside the one for messages.
+        event_limits: Limits on the events of streams that are stored for clients whose streams break.
         options: More options of redis-py's ``Redis.from_url``, such as ``ssl_ca_certs``.
 
     Raises:
@@ -75,18 +105,24 @@ class Redis:
         *,
         timeout_seconds: float = 2,
         max_connections: int = 32,
+        event_limits: EventLimits | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
+        check_numbers(timeout_seconds=timeout_seconds)
+        check_whole_numbers(max_connections=max_connections)
+        if not isinstance(cast("object", event_limits), EventLimits | None):
+            raise UsageError(
+                f"`event_limits` must be an EventLimits, such as EventLimits(max_streams=100), not {event_limits!r}"
+            )
+        if not isinstance(cast("object", options), Mapping | None):
+            raise UsageError(f"`options` must be a mapping, such as {{'ssl_ca_certs': 'ca.pem'}}, not {options!r}")
         if not timeout_seconds > 0 or max_connections < 1:
             raise UsageError("`timeout_seconds` must be greater than 0, and `max_connections` at least 1")
-        has_spans = has_opentelemetry()
         try:
             self._library: Any = import_module("redis.asyncio")
             self._errors: Any = import_module("redis.exceptions")
         except ImportError as error:
-            raise UsageError("Redis(…) needs the package redis; install mcpgen[redis]") from error
-        if not has_spans and has_opentelemetry():  # redis-py imports it where it is installed
-            imported_by_library("redis")
+            raise UsageError('Redis(…) needs redis, which is not installed: pip install "mcpgen[redis]"') from error
         self._timeout = timeout_seconds
         self._options: dict[str, Any] = {
             "max_connections": max_connections,
@@ -96,6 +132,9 @@ class Redis:
             "retry": import_module("redis.asyncio.retry").Retry(import_module("redis.backoff").NoBackoff(), 0),
             **(options or {}),
         }
+        given: Any = url
+        if not isinstance(given, str):
+            raise UsageError(f"`url` must be a string, such as 'redis://127.0.0.1:6379', not {given!r}")
         self._url = url
         try:
             self._library.BlockingConnectionPool.from_url(url, **self._options)
@@ -104,8 +143,14 @@ class Redis:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._users = 0
         self._client: Any = None
+        self._event_limits = limits_as_arguments(EventLimits() if event_limits is None else event_limits)
         self._create: Any = None
         self._change: Any = None
+        self._remove: Any = None
+        self._add_events: Any = None
+        self._events_after: Any = None
+        self._remove_events: Any = None
+        self._raise: Any = None
 
     async def open(self) -> None:
         """Prepare for the event loop that runs now; see `Cluster`.
@@ -125,6 +170,11 @@ class Redis:
         self._client = self._library.Redis(connection_pool=pool)
         self._create = self._client.register_script(_CREATE)
         self._change = self._client.register_script(_CHANGE)
+        self._remove = self._client.register_script(_REMOVE)
+        self._add_events = self._client.register_script(ADD_EVENTS)
+        self._events_after = self._client.register_script(EVENTS_AFTER)
+        self._remove_events = self._client.register_script(REMOVE_EVENTS)
+        self._raise = self._client.register_script(_RAISE)
 
     async def close(self) -> None:
         """End the connections of this process; see `Cluster`."""
@@ -179,18 +229,19 @@ class Redis:
         *,
         expected: Mapping[str, bytes] | None = None,
         seconds: float | None = None,
+        announced: tuple[str, bytes] | None = None,
     ) -> bool:
         """Change fields of a record; see `Cluster`."""
         new = {name: value for name, value in fields.items() if value is not None}
         removed = [_name(name) for name, value in fields.items() if value is None]
         expected = expected or {}
         lifetime: Any = "" if seconds is None else _milliseconds(seconds)
-        arguments = [lifetime, len(expected), *_flat(expected), len(new), *_flat(new), *removed]
-        return bool(await self._do(self._change(keys=[_PREFIX + key], args=arguments)))
+        fixed = [lifetime, *_message(announced), len(expected), *_flat(expected), len(new), *_flat(new)]
+        return bool(await self._do(self._change(keys=[_PREFIX + key], args=[*fixed, *removed])))
 
-    async def remove(self, key: str) -> bool:
+    async def remove(self, key: str, *, announced: tuple[str, bytes] | None = None) -> bool:
         """Remove a record; see `Cluster`."""
-        return bool(await self._do(self._client.delete(_PREFIX + key)))
+        return bool(await self._do(self._remove(keys=[_PREFIX + key], args=_message(announced))))
 
     async def keep(self, keys: Iterable[str], seconds: float) -> None:
         """Let records live for longer; see `Cluster`."""
@@ -198,6 +249,26 @@ class Redis:
         for each in keys:
             pipeline.pexpire(_PREFIX + each, _milliseconds(seconds))
         await self._do(pipeline.execute())
+
+    async def add_events(self, key: str, events: Sequence[Event]) -> None:
+        """Store events; see `Cluster`."""
+        arguments = [*self._event_limits, *(part for each in events for part in each)]
+        await self._do(self._add_events(keys=[f"{_PREFIX}{key}:"], args=arguments))
+
+    async def events_after(self, key: str, stream: str, number: int) -> list[tuple[int, bytes]] | None:
+        """Return the events after *number*; see `Cluster`."""
+        found = await self._do(self._events_after(keys=[f"{_PREFIX}{key}:"], args=[stream, number]))
+        return None if found is None else [(int(name.partition(b"-")[0]), fields[1]) for name, fields in found]
+
+    async def remove_events(self, key: str, streams: Sequence[str]) -> None:
+        """Remove the events of *streams*; see `Cluster`."""
+        await self._do(self._remove_events(keys=[f"{_PREFIX}{key}:"], args=list(streams)))
+
+    async def raise_levels(self, key: str, amounts: Mapping[str, float]) -> dict[str, float]:
+        """Add to levels; see `Cluster`."""
+        keys = [_name(f"{_PREFIX}{key}:{name}") for name in amounts]
+        found = await self._do(self._raise(keys=keys, args=[amount * 1000 for amount in amounts.values()]))
+        return {name: float(level) / 1000 for name, level in zip(amounts, found, strict=True)}
 
     async def _do(self, operation: Awaitable[Any]) -> Any:
         """Return the result of *operation* within the time limit.
@@ -214,6 +285,10 @@ class Redis:
 
 def _reason(error: Exception) -> str:
     return str(error) or "Redis does not answer in time"
+
+
+def _message(announced: tuple[str, bytes] | None) -> tuple[str, bytes]:
+    return ("", b"") if announced is None else (_PREFIX + announced[0], announced[1])
 
 
 def _milliseconds(seconds: float) -> int:

@@ -11,22 +11,33 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 import secrets
 import time
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote
 
 import anyio
+import anyio.abc
 from msgspec import Struct
 
 from mcpgen.runtime.server.cluster.cluster import Cluster, ClusterUnavailable
-from mcpgen.runtime.server.cluster.worker_messages import Beat, WorkerMessage, decode_message, encode_message
+from mcpgen.runtime.server.cluster.message_pieces import MessagePieces
+from mcpgen.runtime.server.cluster.worker_messages import (
+    Beat,
+    Piece,
+    PieceTaken,
+    WorkerMessage,
+    decode_message,
+    encode_message,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ID_SHIFT", "ClusterWorker", "worker_of_id"]
+__all__ = ["ID_SHIFT", "ClusterWorker", "parse_number", "worker_of_id"]
 
 _BEAT_SECONDS: Final = 0.3
 _TRUST_SECONDS: Final = 1.0
@@ -45,6 +56,11 @@ _BEATS_PER_CHORE: Final = 100
 
 # Ids of requests to clients are integers below 2**53, which every JSON parser keeps exact: 20 bits of the worker's
 # number, and 32 bits of a count.
+_LEAVING: Final = "leaving"
+
+# A process that was told to stop has a second or two.
+_LEAVING_SECONDS: Final = 0.3
+
 _NUMBER_BITS: Final = 20
 ID_SHIFT: Final = 32
 
@@ -57,7 +73,15 @@ _MAX_KNOWN_WORKERS: Final = 1000
 
 _LOG = logging.getLogger("mcpgen.cluster")
 
+# Seven digits, as `_NUMBER_BITS` have at most.
+_NUMBER: Final = re.compile(r"[0-9]{1,7}")
+
 T = TypeVar("T", bound=Struct)
+
+
+def parse_number(text: str) -> int | None:
+    """Return the number of a worker in *text*, which a client has sent; None if it is none."""
+    return int(text) if _NUMBER.fullmatch(text) else None
 
 
 def worker_of_id(request_id: object) -> int | None:
@@ -92,7 +116,12 @@ class ClusterWorker:
         self._server = f"{{{quote(server, safe=' ', errors='surrogatepass')}}}:"
         self._token = secrets.token_bytes(16)
         self._clock = clock
-        self._handlers: dict[type[Struct], Callable[[Any], object]] = {Beat: self._beat_arrived}
+        self._pieces = MessagePieces(lambda: self.number, self._publish)
+        self._handlers: dict[type[Struct], Callable[[Any], object]] = {
+            Beat: self._beat_arrived,
+            Piece: self._piece_arrived,
+            PieceTaken: self._pieces.taken,
+        }
         self._joined = anyio.Event()  # at its first beat
         self._beat_now = anyio.Event()
         self._epoch = b""
@@ -103,11 +132,17 @@ class ClusterWorker:
         self._running: anyio.CancelScope | None = None
         self._listening: anyio.CancelScope | None = None
         self._is_reachable = True
-        self._outbox: deque[tuple[str, bytes]] = deque()
+        self._outbox: deque[tuple[int | None, bytes, Callable[[], object] | None]] = deque()
+        self._tasks: anyio.abc.TaskGroup | None = None
         self._outbox_bytes = 0
         self._outbox_filled = anyio.Event()
         self._id_base = 0
         self._alive: dict[int, tuple[float, bool]] = {}
+
+    @property
+    def epoch(self) -> bytes:
+        """A secret of all workers, which changes when what they share is gone; empty before it is known."""
+        return self._epoch
 
     @property
     def is_trusted(self) -> bool:
@@ -132,9 +167,22 @@ class ClusterWorker:
         await self.cluster.open()
         with anyio.CancelScope() as self._running:
             async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
                 tasks.start_soon(self._listen)
                 tasks.start_soon(self._beat)
                 tasks.start_soon(self._send_outbox)
+
+    async def start_leaving(self) -> None:
+        """Let other workers know that this one is about to leave, if that is possible soon."""
+        if not self.is_trusted:
+            return
+        mine = {"token": self._token}
+        with suppress(ClusterUnavailable), anyio.move_on_after(_LEAVING_SECONDS):
+            await self.cluster.change(self._record(self.number), {_LEAVING: b"1"}, expected=mine)
+
+    async def is_leaving(self, worker: int) -> bool:
+        """Return whether *worker* is about to leave."""
+        return _LEAVING in await self.cluster.read(self._record(worker))
 
     async def leave(self) -> None:
         """Leave the cluster, so that other workers do not wait for this one."""
@@ -161,19 +209,37 @@ class ClusterWorker:
 
     async def send(self, worker: int, message: WorkerMessage) -> bool:
         """Send *message* to another worker; return False if it does not listen."""
-        return await self.cluster.send(self._channel(worker), encode_message(message)) > 0
+        return await self._pieces.send(worker, encode_message(message))
+
+    async def _publish(self, worker: int, data: bytes) -> bool:
+        return await self.cluster.send(self._channel(worker), data) > 0
 
     async def send_to_all(self, message: WorkerMessage) -> None:
-        """Send *message* to all workers, this one included."""
+        """Send *message*, a small one, to all workers, this one included."""
         await self.cluster.send(self.key("all"), encode_message(message))
 
-    def send_later(self, worker: int | None, message: WorkerMessage) -> None:
-        """Send *message* soon, in order, to a worker or to all; drop it if too many wait."""
+    def announcement(self, message: WorkerMessage) -> tuple[str, bytes]:
+        """Return *message*, a small one, as what a change of a record announces to all workers in the same step.
+
+        A message that is sent after the change is lost if this worker ends in between, or cannot reach the cluster.
+        """
+        return self.key("all"), encode_message(message)
+
+    def send_later(
+        self, worker: int | None, message: WorkerMessage, unheard: Callable[[], object] | None = None
+    ) -> None:
+        """Send *message* soon, in order, to a worker or to all; drop it if too many wait.
+
+        Args:
+            worker: The number of the worker; None for all.
+            message: The message.
+            unheard: Called if no worker listens.
+        """
         data = encode_message(message)
         if len(self._outbox) >= _MAX_WAITING or self._outbox_bytes + len(data) > _MAX_WAITING_BYTES:
             _LOG.warning("a message to another worker is dropped: too many wait to be sent")
             return
-        self._outbox.append((self.key("all") if worker is None else self._channel(worker), data))
+        self._outbox.append((worker, data, unheard))
         self._outbox_bytes += len(data)
         self._outbox_filled.set()
 
@@ -214,6 +280,7 @@ class ClusterWorker:
         """Note that messages may have been lost, or that records may be gone."""
         self.generation += 1
         self._beats.clear()
+        self._pieces.forget()
         self._trusted_until = -math.inf
         if self.on_distrust is not None:
             self.on_distrust()
@@ -228,6 +295,19 @@ class ClusterWorker:
             handle(message)
         except Exception:  # noqa: BLE001 (the boundary: one message must not cost the worker the others)
             _LOG.exception("a message of another worker could not be handled")
+
+    def _piece_arrived(self, piece: Piece) -> None:
+        if self._tasks is not None:  # not by way of the outbox, in which a large message may wait for the other worker
+            self._tasks.start_soon(self._confirm, piece)
+        data = self._pieces.arrived(piece)
+        if data is not None:
+            self._received(data)
+
+    async def _confirm(self, piece: Piece) -> None:
+        try:
+            await self._publish(piece.worker, encode_message(PieceTaken(piece.message)))
+        except ClusterUnavailable as error:
+            self._note_failure(error)
 
     def _beat_arrived(self, beat: Beat) -> None:
         sent = self._beats.pop(beat.count, None)
@@ -292,10 +372,13 @@ class ClusterWorker:
             await self._outbox_filled.wait()
             self._outbox_filled = anyio.Event()
             while self._outbox:
-                channel, data = self._outbox.popleft()
+                worker, data, unheard = self._outbox.popleft()
                 self._outbox_bytes -= len(data)
                 try:
-                    await self.cluster.send(channel, data)
+                    if worker is None:
+                        await self.cluster.send(self.key("all"), data)
+                    elif not await self._pieces.send(worker, data) and unheard is not None:
+                        unheard()
                 except ClusterUnavailable as error:
                     self._note_failure(error)
 

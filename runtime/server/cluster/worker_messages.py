@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from mcpgen.runtime.server.access import Access
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -18,14 +20,20 @@ __all__ = [
     "Beat",
     "ChangeMade",
     "ForSession",
+    "Piece",
+    "PieceTaken",
     "RelayEnded",
     "RelayPart",
     "RelayWritten",
     "RelayedRequest",
     "SessionChanged",
+    "SessionsUsed",
+    "SharesKept",
     "WorkerMessage",
     "WrittenForSession",
+    "decode_access",
     "decode_message",
+    "encode_access",
     "encode_message",
 ]
 
@@ -52,18 +60,44 @@ class SessionChanged(Struct, tag="session"):
     has_ended: bool = False
 
 
+class SessionsUsed(Struct, tag="used"):
+    """Sessions are used at another worker; the receiver is their home, and counts them.
+
+    Attributes:
+        sessions: Their ids.
+    """
+
+    sessions: list[str]
+
+
 class ChangeMade(Struct, tag="change"):
     """A resource or a list was changed.
 
     Attributes:
         method: The notification about it.
         uri: The resource.
-        worker: The number of the worker that sends this, which has notified its own clients already.
+        worker: The number of the worker that sends this, and notifies its own clients.
+        owner: The client whose call has made the change.
     """
 
     method: str
     uri: str | None
     worker: int
+    owner: str = ""
+
+
+class SharesKept(Struct, tag="shares"):
+    """What clients have at a worker; it holds until the next message, or for some seconds.
+
+    Attributes:
+        worker: The number of the worker that sends this.
+        quota: What counts it.
+        owners: The number of entries, and their bytes, of each owner that has a notable part.
+    """
+
+    worker: int
+    quota: str
+    owners: dict[str, tuple[int, int]]
 
 
 class ForSession(Struct, tag="message"):
@@ -101,10 +135,12 @@ class RelayedRequest(Struct, tag="request"):
         worker: The number of the worker that sends this, to which the response goes.
         relay: The number of the relay, among those of that worker.
         kind: How it is served: ``post``, ``get`` or ``message`` (of HTTP+SSE).
-        headers: Its headers.
+        headers: Its headers, without credentials.
         client: Its user, its owner, and whether the owner is known.
         body: Its body.
         query: Its query.
+        access: What its access token allows, as `encode_access` writes it; empty if the server takes no tokens.
+        hides: Whether lists omit what the token does not allow.
     """
 
     worker: int
@@ -114,6 +150,8 @@ class RelayedRequest(Struct, tag="request"):
     client: tuple[str, str, bool]
     body: bytes = b""
     query: bytes = b""
+    access: bytes = b""
+    hides: bool = False
 
 
 class RelayPart(Struct, tag="part", omit_defaults=True):
@@ -160,9 +198,39 @@ class RelayEnded(Struct, tag="left"):
     relay: int
 
 
+class Piece(Struct, tag="piece"):
+    """A piece of a large message; the receiver sends `PieceTaken`.
+
+    Attributes:
+        worker: The number of the worker that sends this.
+        message: The number of the message, among those of that worker.
+        data: The piece.
+        start: How many bytes came before.
+        more: Whether more pieces follow.
+    """
+
+    worker: int
+    message: int
+    data: bytes
+    start: int
+    more: bool
+
+
+class PieceTaken(Struct, tag="piece-taken"):
+    """A piece has arrived.
+
+    Attributes:
+        message: The number of its message.
+    """
+
+    message: int
+
+
 WorkerMessage: TypeAlias = (
     Beat
     | SessionChanged
+    | SessionsUsed
+    | SharesKept
     | ChangeMade
     | ForSession
     | WrittenForSession
@@ -170,9 +238,16 @@ WorkerMessage: TypeAlias = (
     | RelayPart
     | RelayWritten
     | RelayEnded
+    | Piece
+    | PieceTaken
 )
 
 encode_message: Callable[[WorkerMessage], bytes] = msgspec.msgpack.Encoder().encode
+
+# A function of an author may put any object into the claims.
+encode_access: Callable[[Access], bytes] = msgspec.msgpack.Encoder(enc_hook=str).encode
+
+decode_access: Callable[[bytes], Access] = msgspec.msgpack.Decoder(Access).decode
 
 _decode = msgspec.msgpack.Decoder(WorkerMessage).decode
 

@@ -21,7 +21,7 @@ import anyio
 from msgspec import NODEFAULT, Struct
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.server.functions.invocation import as_awaitable, is_async
+from mcpgen.runtime.server.functions.awaitables import as_awaitable, is_async
 from mcpgen.runtime.server.functions.signatures import Dependency, Function, label_of, read_signature
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -280,6 +279,8 @@ def _unknown(kind: str, name: str, known: Iterable[str]) -> RequestError:
     """Return the error for an unknown tool or prompt. It suggests the name that is most like *name*."""
     hint = ""
     if len(name) <= MAX_COMPARED_CHARS:
+        from difflib import get_close_matches  # noqa: PLC0415 (only for the message of an error)
+
         found = get_close_matches(name, islice(known, MAX_COMPARED_NAMES), 1)
         hint = f"; did you mean {found[0]}?" if found else ""
     return RequestError(ErrorCode.INVALID_PARAMS, f"Unknown {kind}: {quoted(name)}{hint}")

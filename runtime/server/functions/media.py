@@ -10,12 +10,12 @@ import stat
 from base64 import b64encode
 from os import PathLike
 from typing import TYPE_CHECKING, ClassVar, Final
-from urllib.parse import quote
 
 from msgspec import UNSET
 
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.limits import MAX_FRAME_BYTES
+from mcpgen.runtime.protocol.argument_checks import check_texts, check_whole_numbers
 from mcpgen.runtime.protocol.newest import models
 
 if TYPE_CHECKING:
@@ -73,6 +73,8 @@ class Media:
         annotations: models.Annotations | None = None,
         max_bytes: int = MAX_MEDIA_BYTES,
     ) -> None:
+        check_texts(format=format, mime_type=mime_type, name=name)
+        check_whole_numbers(max_bytes=max_bytes)
         self._annotations = annotations
         given: object = data if path is None else path
         if (path is None) == (data is None):
@@ -191,6 +193,8 @@ class File(Media):
 
     def to_block(self) -> models.EmbeddedResource:
         """Return the content block for a tool result or a prompt message."""
+        from urllib.parse import quote  # noqa: PLC0415 (most servers send no files)
+
         contents = self.to_contents(f"file:///{quote(self.name or 'data')}")
         return models.EmbeddedResource(resource=contents, annotations=self._annotations or UNSET)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 from msgspec import UNSET, UnsetType
 
 from mcpgen.runtime.errors import RequestError, UsageError
+from mcpgen.runtime.protocol.argument_checks import check_whole_numbers
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.access import NO_SCOPES
 
@@ -64,6 +65,7 @@ class PaginatedList(Generic[T]):
         *,
         is_strict: bool = False,
     ) -> None:
+        check_whole_numbers(page_size=page_size)
         if page_size < 1:
             raise UsageError(f"`page_size` is {page_size}, but a page holds at least one entry; use 1 or more")
         self.entries: Mapping[str, T] = {}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import NODEFAULT, UNSET, Struct, UnsetType, ValidationError
@@ -40,6 +41,10 @@ class PromptError(RequestError):
         super().__init__(ErrorCode.INTERNAL_ERROR, text)
 
 
+_WRONG_TYPE: Final = re.compile(r"Expected `(\w+)`, got `str` - at `\$\.(\w+)`")
+_KINDS: Final = {"int": "an integer", "float": "a number", "bool": "true or false"}
+
+
 class Prompt(Struct, frozen=True):
     """A function that is registered as a prompt.
 
@@ -70,11 +75,11 @@ class Prompt(Struct, frozen=True):
             RequestError: An argument is missing, unknown or of the wrong type. Spec: 2026-07-28,
                 server/prompts#error-handling.
         """
+        values = {} if given is UNSET else given
         try:
-            values = {} if given is UNSET else given
             arguments = asdict(msgspec.convert(values, self._arguments, strict=False, dec_hook=any_object))
         except ValidationError as error:
-            text = f"Invalid arguments for prompt {self.definition.name}: {quoted(str(error))}"
+            text = f"Invalid arguments for prompt {self.definition.name}: {_explained(str(error), values)}"
             raise RequestError(ErrorCode.INVALID_PARAMS, text) from None
         for name in self._context:
             arguments[name] = context
@@ -145,3 +150,11 @@ def make_prompt(  # noqa: PLR0913 (one per member of a prompt's definition)
     )
     call, context = injector.bind(function, signature)
     return Prompt(definition, signature.label, replay, type_, call, context)
+
+
+def _explained(error: str, values: dict[str, str]) -> str:
+    """Return the text of a validation error. Arguments always arrive as text, so "got `str`" would mislead."""
+    found = _WRONG_TYPE.fullmatch(error)
+    if found is None or found[1] not in _KINDS or found[2] not in values:
+        return quoted(error)
+    return f"`{found[2]}` must be {_KINDS[found[1]]}, not {quoted(repr(values[found[2]]))}"

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
+from mcpgen.runtime.adapt.json_pointer import pointer_to
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.protocol.sent_values import sent_value_fault
 from mcpgen.runtime.server.access import SCOPE
 from mcpgen.runtime.server.functions.completions import Completion
 from mcpgen.runtime.server.functions.prompts import Prompt
@@ -27,18 +29,24 @@ Registered: TypeAlias = Tool | Prompt | Completion | ResourceFunction
 
 
 def check_definition(definition: msgspec.Struct, label: str) -> None:
-    """Refuse a definition that no list could hold.
+    """Refuse a definition that no list could hold: one that cannot be sent makes its whole list fail.
 
     Raises:
-        UsageError: An option is of the wrong type.
+        UsageError: An option is of the wrong type, or has a value that cannot be sent.
     """
     kind: Any = type(definition)
+    for name in definition.__struct_fields__:
+        if isinstance(getattr(definition, name), bytes):  # which msgspec would write as Base64
+            raise UsageError(f"`{name}` in the decorator of {label} must be a string, not bytes")
     try:
-        models.decode(msgspec.json.encode(definition), kind)
-    except (msgspec.MsgspecError, TypeError) as error:
+        fault = sent_value_fault(models.decode(msgspec.json.encode(definition), kind))
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
         raise UsageError(
             f"an option in the decorator of {label} is not valid in {kind.__name__}: {error}; correct its value"
         ) from error
+    if fault is not None:
+        place = f"{kind.__name__} at {pointer_to(fault[0])}"
+        raise UsageError(f"an option in the decorator of {label} is not valid in {place}: {fault[1]}")
 
 
 def check_unused(kind: str, key: str, added: Registered, existing: Registered | None) -> None:
@@ -48,9 +56,8 @@ def check_unused(kind: str, key: str, added: Registered, existing: Registered | 
         UsageError: There is an *existing* one.
     """
     if existing is not None:
-        raise UsageError(
-            f"the {kind} {key!r} of {added.label} is registered already, by {existing.label}; rename one of them"
-        )
+        remedy = "register it once" if added.label == existing.label else "rename one of them"
+        raise UsageError(f"the {kind} {key!r} of {added.label} is registered already, by {existing.label}; {remedy}")
 
 
 def check_scopes(scopes: Iterable[str], argument: str = "scopes") -> frozenset[str]:

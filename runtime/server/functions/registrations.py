@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.limits import MAX_THREADS, MAX_URI_CHARS
+from mcpgen.runtime.protocol.argument_checks import check_flags
 from mcpgen.runtime.protocol.ui import UI_MIME_TYPE, check_ui_uri, tool_meta, ui_meta
 from mcpgen.runtime.server.functions.completions import make_completion
 from mcpgen.runtime.server.functions.function_registry import PROMPT, TEMPLATE, FunctionRegistry
@@ -203,7 +204,8 @@ class Registrations(Removals, VisibleFunctions):
         Raises:
             UsageError: The function cannot be a resource at this URI, or the URI is already in use.
         """
-        if callable(uri):
+        given: Any = uri
+        if not isinstance(given, str):
             raise UsageError('`resource` needs a URI; write @server.resource("config://app")')
         return self._resource(
             uri,
@@ -281,6 +283,8 @@ class Registrations(Removals, VisibleFunctions):
     def _resource(
         self, uri: str, *, tags: Iterable[str], scopes: Iterable[str] = (), **options: Any
     ) -> Callable[[F], F]:
+        check_flags(replay=options["replay"])
+
         def register(function: F) -> F:
             with self._changing():
                 made = make_resource(function, uri, **options, injector=self._registry.injector)
@@ -334,6 +338,7 @@ class Registrations(Removals, VisibleFunctions):
         Raises:
             UsageError: The function cannot be a prompt, or the name is already in use.
         """
+        check_flags(replay=replay)
 
         def register(function: F) -> F:
             with self._changing():

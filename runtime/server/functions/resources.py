@@ -15,20 +15,18 @@ from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.protocol.value_syntax import uri_fault
 from mcpgen.runtime.protocol.value_types import any_object
 from mcpgen.runtime.server.cache_hints import CacheHint, check_cache_hint
-from mcpgen.runtime.server.functions import uri_template
 from mcpgen.runtime.server.functions.media import Media
 from mcpgen.runtime.server.functions.results import UnsendableResult, encode_result, list_items
 from mcpgen.runtime.server.functions.schemas import argument_type
 from mcpgen.runtime.server.functions.signatures import Signature, read_signature
 from mcpgen.runtime.server.functions.text_arguments import check_texts, check_textual, is_list
-from mcpgen.runtime.server.functions.uri_matching import match
-from mcpgen.runtime.server.functions.uri_template import Template
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mcpgen.runtime.server.functions.dependencies import Injector
     from mcpgen.runtime.server.functions.signatures import BaseContext
+    from mcpgen.runtime.server.functions.uri_template import Template  # noqa: TC004 (no resource is decoded)
 
 __all__ = ["FixedResource", "ResourceFunction", "ResourceNotFound", "TemplateResource", "make_resource"]
 
@@ -117,6 +115,9 @@ class TemplateResource(Struct, frozen=True):
 
     def arguments(self, uri: str) -> dict[str, Any] | None:
         """Return the function's arguments; None if *uri* does not match, or a value is not of its type."""
+        # With `urllib.parse`, it takes two milliseconds to import, and few servers have templates.
+        from mcpgen.runtime.server.functions.uri_matching import match  # noqa: PLC0415
+
         found = match(self.template, uri)
         if found is None:
             return None
@@ -186,6 +187,8 @@ def make_resource(  # noqa: PLR0913 (one per member of a resource's definition)
             f"`size` cannot be set for the resource template {uri!r}, since only a resource at a fixed URI has one; "
             "remove it"
         )
+    from mcpgen.runtime.server.functions import uri_template  # noqa: PLC0415 (few servers have resources)
+
     template = uri_template.parse(uri)
     arguments = argument_type(signature)
     joined = _check_variables(template, signature)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Sequence, ValuesView
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, defstruct
@@ -28,6 +28,7 @@ __all__ = [
     "CONTENT_BLOCKS",
     "NonconformingResult",
     "ResultFormat",
+    "StructuredJson",
     "UnsendableResult",
     "encode_result",
     "error_result",
@@ -46,7 +47,22 @@ CONTENT_BLOCKS = (
 BINDINGS = "mcpgen.generated.v"
 FULL_RESULTS = (models.CallToolResult, models.InputRequiredResult)
 _encode = msgspec.json.Encoder(enc_hook=dump_value).encode
-ToResult = Callable[[Any], models.CallToolResult | models.InputRequiredResult]
+_read: Callable[[bytes], object] = msgspec.json.Decoder().decode
+
+
+class StructuredJson(Struct, frozen=True):
+    """A result with structured content, and the same JSON as text.
+
+    Attributes:
+        json: The structured content, an object. msgspec wrote it, and has checked it.
+    """
+
+    json: bytes
+
+    def to_result(self) -> models.CallToolResult:
+        """Return the result in the types of the protocol."""
+        text = models.TextContent(text=self.json.decode())
+        return models.CallToolResult(content=[text], structured_content=_read(self.json))
 
 
 class ResultFormat(Struct, frozen=True):
@@ -61,6 +77,10 @@ class ResultFormat(Struct, frozen=True):
     schema: dict[str, Any] | UnsetType
     to_result: ToResult
     takes_text: bool = False
+
+
+AnyResult: TypeAlias = models.CallToolResult | models.InputRequiredResult | StructuredJson
+ToResult: TypeAlias = Callable[[Any], AnyResult]
 
 
 class NonconformingResult(Exception):  # noqa: N818 (a result, not an error of the protocol)
@@ -233,7 +253,9 @@ def _block(value: object) -> models.ContentBlock:
     if isinstance(value, CONTENT_BLOCKS):
         return value
     kind = type(value).__name__
-    raise UnsendableResult(f"a list of content blocks that holds a {kind}; make it a content block or a string")
+    raise UnsendableResult(
+        f"a list of content blocks with a value of the type {kind}; make it a content block or a string"
+    )
 
 
 def _without_input_required(annotation: Annotation) -> Annotation:
@@ -289,10 +311,9 @@ def _structured(annotation: Annotation, what: str) -> ResultFormat:
     if wrapped:
         wire = defstruct("Result", [("result", annotation)])
         schema = {key: value for key, value in schema_of(wire, what).items() if key != "title"}
-    read: Callable[[bytes], object] = msgspec.json.Decoder().decode
     check = msgspec.json.Decoder(wire, dec_hook=any_object).decode
 
-    def to_result(value: object) -> models.CallToolResult | models.InputRequiredResult:
+    def to_result(value: object) -> AnyResult:
         if isinstance(value, FULL_RESULTS):
             return value
         try:
@@ -303,7 +324,9 @@ def _structured(annotation: Annotation, what: str) -> ResultFormat:
             check(data)
         except msgspec.ValidationError as error:
             raise NonconformingResult(str(error)) from None
-        return models.CallToolResult(content=[models.TextContent(text=data.decode())], structured_content=read(data))
+        found = StructuredJson(data)
+        has_lines = data.find(b"\n") >= 0 or data.find(b"\r") >= 0  # of a `Raw` in the value, which msgspec copies
+        return found.to_result() if has_lines else found
 
     return ResultFormat(schema, to_result)
 
@@ -317,7 +340,6 @@ def _structured_by_pydantic(annotation: Annotation, what: str) -> ResultFormat:
         inner = definitions[inner["$ref"].rpartition("/")[2]]
     wrapped = inner.get("type") != "object"
     schema = {"type": "object", "properties": {"result": inner}, "required": ["result"]} if wrapped else inner
-    read: Callable[[bytes], object] = msgspec.json.Decoder().decode
 
     def to_result(value: object) -> models.CallToolResult | models.InputRequiredResult:
         if isinstance(value, FULL_RESULTS):
@@ -330,6 +352,6 @@ def _structured_by_pydantic(annotation: Annotation, what: str) -> ResultFormat:
             raise NonconformingResult(str(error)) from None
         if wrapped:
             data = b'{"result":' + data + b"}"
-        return models.CallToolResult(content=[models.TextContent(text=data.decode())], structured_content=read(data))
+        return StructuredJson(data).to_result()  # pydantic writes numbers in another way than msgspec
 
     return ResultFormat({**schema, "$defs": definitions} if definitions else schema, to_result)

@@ -48,12 +48,18 @@ def schema_of(annotation: Annotation, what: str) -> dict[str, Any]:
         if "custom types" in reason:
             reason = "msgspec does not know this class"
         raise UsageError(
-            f"{what} has the type {annotation!r}, which has no JSON Schema ({reason}); use a type that msgspec "
-            "supports: a Struct, a dataclass, a TypedDict, an Enum, a Literal or a built-in one; tag the Structs of a "
-            "union (`class A(Struct, tag=True)`)"
+            f"{what} has the type {annotation!r}, which has no JSON Schema ({reason}); {_remedy(reason)}"
         ) from error
     whole = cast("dict[str, Any]", unmarked(_hoisted(_whole(schema, definitions))))
     return in_declared_order(whole, annotation)
+
+
+def _remedy(reason: str) -> str:
+    if "may not contain more than one str-like" in reason:
+        return "use one of them, such as `str`"
+    if "may not contain more than one" in reason or "must be tagged" in reason:
+        return "use Structs with tags (`class A(Struct, tag=True)`), or a pydantic model for each"
+    return "use a type that msgspec supports: a Struct, a dataclass, a TypedDict, an Enum, a Literal or a built-in one"
 
 
 def _hoisted(schema: dict[str, Any]) -> dict[str, Any]:
@@ -204,6 +210,13 @@ def _check_default(parameter: Parameter, what: str) -> None:
         if not isinstance(value, float):
             value = msgspec.json.decode(msgspec.json.encode(value))  # where nan becomes null, as in the schema
     except (TypeError, ValueError, RecursionError) as error:
+        if getattr(parameter.default, "__name__", "") == "Depends":
+            raise UsageError(f"the default of {what} is `Depends` itself; write Depends(function)") from error
+        if type(parameter.default).__name__ in ("FieldInfo", "Field"):  # of pydantic, msgspec and dataclasses
+            raise UsageError(
+                f"the default of {what} is a field, which only classes have; write the default itself, and constraints "
+                "as `Annotated[…, msgspec.Meta(…)]`"
+            ) from error
         raise UsageError(
             f"the default of {what} cannot be written as JSON ({error}); use another default, such as None with the "
             f"type `… | None`"

@@ -147,7 +147,7 @@ def read_signature(function: Function, *, is_dependency: bool = False) -> Signat
         if _is_context(annotation):
             context.append(each.name)
             continue
-        if (dependency := _annotated_dependency(annotation)) is not None:
+        if (dependency := _annotated_dependency(annotation, f"parameter `{each.name}` of {label}")) is not None:
             dependencies.append((each.name, dependency.function))
             continue
         if uses_pydantic(annotation):
@@ -204,8 +204,7 @@ def _check_function(function: object, label: str, *, is_dependency: bool) -> Non
     if not callable(function):
         if is_dependency:
             raise UsageError(f"`Depends` needs a function, not {function!r}; pass the function without calling it")
-        hint = f"to set the name, write `name={function!r}`" if isinstance(function, str) else "register a function"
-        raise UsageError(f"{label} is not a function; {hint}")
+        raise UsageError(f"{label} is not a function; {_remedy(function)}")
     if inspect.isclass(function):
         verb = "pass" if is_dependency else "register"
         raise UsageError(f"{label} is a class; {verb} a function that returns an instance of it")
@@ -215,6 +214,19 @@ def _check_function(function: object, label: str, *, is_dependency: bool) -> Non
         raise UsageError(f"{label} is a lambda, which has no name and no annotations; write a function with `def`")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise UsageError(f"{label} is a generator function, but a call has one result; return a list")
+
+
+def _remedy(function: object) -> str:
+    """Return what to do about an object that is not a function."""
+    if isinstance(function, str):
+        return f"to set the name, write `name={function!r}`"
+    if isinstance(function, classmethod | property):
+        kind = type(cast("object", function)).__name__
+        return f"it is a {kind} in the body of its class; register a method of the finished class or of an instance"
+    if inspect.iscoroutine(function):
+        function.close()  # else Python warns that nothing awaited it
+        return "it is a coroutine; register the function without calling it"
+    return "register a function"
 
 
 def _check_parameter(each: inspect.Parameter, label: str) -> None:
@@ -253,13 +265,15 @@ def _annotated_description(annotation: Annotation, what: str) -> str:
     return found
 
 
-def _annotated_dependency(annotation: Annotation) -> Dependency | None:
+def _annotated_dependency(annotation: Annotation, what: str) -> Dependency | None:
     """Return the `Dependency` in ``Annotated``; None if there is none."""
     while origin_of(annotation) is Annotated:
         annotation, *beside = typing.get_args(annotation)
         for each in beside:
             if isinstance(each, Dependency):
                 return each
+            if getattr(each, "__name__", "") == "Depends":
+                raise UsageError(f"`Depends` in `Annotated` of {what} has no function; write Depends(function)")
     return None
 
 

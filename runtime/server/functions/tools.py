@@ -30,15 +30,18 @@ from mcpgen.runtime.errors import (
     UnsupportedByPeer,
     UsageError,
     quoted,
-    sole_exception,
 )
+from mcpgen.runtime.protocol.argument_checks import check_flags
+from mcpgen.runtime.protocol.exception_groups import sole_exception
 from mcpgen.runtime.protocol.hash_collisions import hash_check
 from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.protocol.param_headers import InvalidParamHeader, Rule, param_headers_of
-from mcpgen.runtime.protocol.value_types import any_object
+from mcpgen.runtime.protocol.value_types import any_object, whole_numbers
+from mcpgen.runtime.server.functions.awaitables import may_wait
 from mcpgen.runtime.server.functions.results import (
     NonconformingResult,
     ResultFormat,
+    StructuredJson,
     UnsendableResult,
     error_result,
     exception_text,
@@ -52,6 +55,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mcpgen.runtime.server.functions.dependencies import Injector
+    from mcpgen.runtime.server.functions.results import AnyResult
     from mcpgen.runtime.server.functions.schemas import UnknownKeys
     from mcpgen.runtime.server.functions.signatures import BaseContext
 
@@ -78,9 +82,6 @@ TaskMode: TypeAlias = Literal["always", "deferred"] | bool
 TaskSupport: TypeAlias = Literal["forbidden", "optional", "required"]
 """``execution.taskSupport`` of a tool in 2025-11-25."""
 
-# Doubles represent all integers up to here exactly (IEEE 754), so 5.0 can be read as 5.
-MAX_EXACT_INTEGER = 2**53
-
 
 def _unchanged(error: Exception) -> Exception:
     return error
@@ -102,17 +103,21 @@ class Tool(Struct, frozen=True):
         label: The function's name in messages to its author.
         replay: Whether it may run again from its start when the client retries with answers to its requests.
         task: Whether it runs as a task.
+        read: Decodes the JSON of arguments for the function. Raises ValidationError or RecursionError if they are
+            invalid, or only `call` can read them.
+        may_wait: Whether the function may wait.
     """
 
     definition: models.Tool
     label: str
     replay: bool
     task: TaskMode
+    read: Callable[[bytes | Raw], Struct]
+    may_wait: bool
     _arguments: type[Struct]
     _call: Callable[..., Awaitable[Any]]
     _context: tuple[str, ...]
     _format: ResultFormat
-    _read: Callable[[bytes | Raw], Struct]
     _check: Callable[[object], None] | None
 
     @property
@@ -141,18 +146,10 @@ class Tool(Struct, frozen=True):
         except (ValidationError, RecursionError) as error:
             return self._invalid_arguments(error, context)
         value = await self.run(arguments, context)
-        return self._format.to_result(value) if isinstance(value, str) else value
+        result = self._format.to_result(value) if isinstance(value, str) else value
+        return result.to_result() if isinstance(result, StructuredJson) else result
 
-    def read(self, arguments: Raw | UnsetType) -> Struct | None:
-        """Return *arguments* decoded for the function; None if they are invalid, or only `call` can read them."""
-        try:
-            return self._read(b"{}" if arguments is UNSET else arguments)
-        except (ValidationError, RecursionError):
-            return None
-
-    async def run(
-        self, arguments: Struct, context: BaseContext | None
-    ) -> str | models.CallToolResult | models.InputRequiredResult:
+    async def run(self, arguments: Struct, context: BaseContext | None) -> str | AnyResult:
         """Call the function with the arguments that `read` returned; return text as it is, any other value as a result.
 
         *context* may be None if the function takes none.
@@ -209,15 +206,6 @@ class Tool(Struct, frozen=True):
         return error_result(f"{text}: {reason}" if context is not None and context.debug else f"{text}.")
 
 
-def whole_numbers(value: object) -> object:
-    """Return JSON with 5 in place of 5.0: both are integers in JSON Schema, but only the first in msgspec."""
-    if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) <= MAX_EXACT_INTEGER else value
-    if isinstance(value, dict):
-        return {key: whole_numbers(each) for key, each in cast("dict[str, object]", value).items()}
-    return list(map(whole_numbers, cast("list[object]", value))) if isinstance(value, list) else value
-
-
 def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
     function: Callable[..., Any],
     *,
@@ -240,8 +228,13 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
     """
     if task not in {False, True, "always", "deferred"}:
         raise UsageError(f"`task` is {task!r}; it must be True, False, 'always' or 'deferred'")
+    check_flags(replay=replay, **({} if structured is None else {"structured": structured}))
     signature = read_signature(function)
     tool_name = signature.name if name is None else name
+    if name is None and not tool_name:
+        raise UsageError(f"{signature.label} has no `__name__`; set the name of the tool with `name=`")
+    if not isinstance(cast("object", tool_name), str):
+        raise UsageError(f"`name` of the tool {signature.label} must be a string, not {tool_name!r}")
     if not NAME.fullmatch(tool_name):
         raise UsageError(
             f"{tool_name!r} cannot be the name of the tool {signature.label}; set another with `name=`, of 1 to 128 "
@@ -274,7 +267,8 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
     check = partial(_check_all, checks) if checks else None
     if check is not None:
         read = partial(_read_checked, read, check)
-    return Tool(definition, signature.label, replay, task, arguments, call, context, results, read, check)
+    waits = bool(signature.dependencies) or may_wait(function)
+    return Tool(definition, signature.label, replay, task, read, waits, arguments, call, context, results, check)
 
 
 def _read_checked(read: Callable[[bytes | Raw], Struct], check: Callable[[object], None], data: bytes | Raw) -> Struct:

@@ -194,4 +194,4 @@ def check_names(argument: str, given: Iterable[str]) -> frozenset[str]:
         members = list(cast("Iterable[object]", value))
         if all(isinstance(each, str) for each in members):
             return frozenset(cast("list[str]", members))
-    raise UsageError(f'`{argument}` must be a set of strings, such as {{"admin"}}, not {given!r}')
+    raise UsageError(f'`{argument}` must be a list of strings, such as ["admin"], not {given!r}')

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from copy import copy
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Final
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -23,24 +24,34 @@ from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestError
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.extension_codec import ExtensionNotification
 from mcpgen.runtime.protocol.newest import ErrorCode
+from mcpgen.runtime.server.functions.worker_threads import CALLER
 from mcpgen.runtime.server.tasks.extension_task import ExtensionTask
-from mcpgen.runtime.server.tasks.lifecycle import answering
+from mcpgen.runtime.server.tasks.lifecycle import answering, may_use
 from mcpgen.runtime.server.tasks.record_edit import timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from mcpgen.runtime.server.access import Access
     from mcpgen.runtime.server.extensions import ServerExtension
     from mcpgen.runtime.server.functions.signatures import BaseContext
     from mcpgen.runtime.server.tasks.lifecycle import TaskLifecycle
-    from mcpgen.runtime.server.tasks.task_store import TaskRecord
+    from mcpgen.runtime.server.tasks.task_store import TaskRecord, TaskStore
 
-__all__ = ["EXTENSION", "ExtensionTasks", "principal_of_user"]
+    _SendNotification: TypeAlias = Callable[[ExtensionNotification, object, str], None]
+
+__all__ = ["EXTENSION", "MAX_LOOKS", "MAX_TASK_IDS", "ExtensionTasks", "principal_of_user"]
 
 EXTENSION: Final = bindings.EXTENSION
 
 # How soon the subscribers hear of a change in another process.
 _WATCH_SECONDS: Final = 0.5
+
+# How many tasks are looked at each time, because nothing else runs meanwhile.
+MAX_LOOKS: Final = 100
+
+# How many tasks one stream can be about: each is looked up.
+MAX_TASK_IDS: Final = 100
 
 _UPDATE: Final = bindings.methods.UPDATE_TASK.name
 
@@ -84,12 +95,17 @@ class ExtensionTasks(bindings.ServerHandlers["BaseContext"]):
     def __init__(self, tasks: TaskLifecycle) -> None:
         self._tasks = tasks
         self._extension: ServerExtension | None = None
-        self._send: Callable[[ExtensionNotification], None] | None = None
+        self._send: _SendNotification | None = None
         self.on_watch: Callable[[], None] | None = None
-        self._seen: dict[str, int] = {}  # when the tasks of other processes that clients watch have changed
+        self._seen: dict[str, int] = {}  # when the tasks of other processes that clients watch have changed; next first
 
-    def attach(self, extension: ServerExtension, send: Callable[[ExtensionNotification], None]) -> None:
-        """Notify the clients that have subscribed to tasks through *extension*; *send* sends a notification."""
+    def attach(self, extension: ServerExtension, send: _SendNotification) -> None:
+        """Notify the clients that have subscribed to tasks through *extension*.
+
+        Args:
+            extension: The extension.
+            send: Sends a notification; it gets what the notification is about, and whose it is.
+        """
         self._extension = extension
         self._send = send
         self._tasks.on_change = self._notify
@@ -185,35 +201,56 @@ class ExtensionTasks(bindings.ServerHandlers["BaseContext"]):
     ) -> bindings.SubscriptionFilter:
         """Return the tasks of *wanted* that exist and belong to the client.
 
+        Raises:
+            RequestError: It has too many tasks.
+
         Spec:
             ext-tasks, "Task Status Notifications".
         """
+        task_ids = () if wanted.task_ids is UNSET else wanted.task_ids
+        if len(task_ids) > MAX_TASK_IDS:
+            raise RequestError(
+                ErrorCode.INTERNAL_ERROR,
+                f"the filter has more than {MAX_TASK_IDS} entries in `taskIds`; open several streams instead",
+            )
         principal = self._principal(context)
         accepted: list[str] = []
-        for task_id in dict.fromkeys(() if wanted.task_ids is UNSET else wanted.task_ids):
-            with answering():
-                record = self._tasks.store.get(task_id)
-            if record is not None and (record.principal, record.revision) == (principal, context.peer.revision):
+        with answering():
+            records = _records(self._tasks.store, list(dict.fromkeys(task_ids)))
+        caller = CALLER.get()
+        if caller is not None and self._tasks.store.is_shared:  # their results were read, too
+            caller.turns.spend(sum(each.content_bytes for each in records.values()))
+        for task_id, record in records.items():
+            if (record.principal, record.revision) == (principal, context.peer.revision) and may_use(
+                record, _access(context)
+            ):
                 accepted.append(task_id)
-                self._seen.setdefault(task_id, record.updated_ms)
-        if accepted and self.on_watch is not None:
-            self.on_watch()
+                if self._tasks.store.is_shared and not record.has_ended:
+                    if not self._seen and self.on_watch is not None:
+                        self.on_watch()
+                    self._seen.setdefault(task_id, record.updated_ms)
         return bindings.SubscriptionFilter(task_ids=accepted)
 
-    def watch(self, connections: Iterable[object]) -> float | None:
-        """Notify the subscribers of tasks that other processes run and have changed; return when to look again."""
-        watched = {task_id for each in connections for task_id in _watched(each)}
-        seen: dict[str, int] = {}
-        for task_id in watched - self._tasks.running.keys():
-            record = self._tasks.store.get(task_id)
-            if record is not None:
-                seen[task_id] = record.updated_ms
-                if self._seen.get(task_id, record.updated_ms) != record.updated_ms:
-                    self._notify(record)
-        self._seen = seen
-        return _WATCH_SECONDS if seen else None
+    def watch(self) -> float | None:
+        """Notify the subscribers of tasks that other processes run and have changed; return when to look again.
+
+        It looks at some of the tasks, and next time at the others. A task is looked at until it ends, also if its
+        subscribers have gone: it costs less than to look for them.
+        """
+        running, looked_at = self._tasks.running, list(islice(self._seen, MAX_LOOKS))
+        records = _records(self._tasks.store, [each for each in looked_at if each not in running])
+        for task_id in looked_at:
+            is_here, record = task_id in running, records.get(task_id)
+            seen_ms = self._seen.pop(task_id)
+            if record is not None and record.updated_ms != seen_ms:
+                self._notify(record)
+            if is_here or (record is not None and not record.has_ended):
+                self._seen[task_id] = seen_ms if record is None else record.updated_ms
+        return _WATCH_SECONDS if self._seen else None
 
     def _notify(self, record: TaskRecord) -> None:
+        if record.task_id in self._seen:
+            self._seen[record.task_id] = record.updated_ms
         if self._extension is None or self._send is None or registry.revision(record.revision).era == "handshake":
             return
 
@@ -235,10 +272,12 @@ class ExtensionTasks(bindings.ServerHandlers["BaseContext"]):
         def selects(accepted: bindings.SubscriptionFilter) -> bool:
             return accepted.task_ids is not UNSET and record.task_id in accepted.task_ids
 
-        self._send(ExtensionNotification(extension=EXTENSION, encode=encode, to=selects))
+        notification = ExtensionNotification(extension=EXTENSION, encode=encode, to=selects)
+        self._send(notification, ("task", record.task_id), record.owner)
 
     def _own(self, task_id: str, context: BaseContext) -> TaskRecord:
-        return self._tasks.own(task_id, principal=self._principal(context), revision=context.peer.revision)
+        principal, revision = self._principal(context), context.peer.revision
+        return self._tasks.own(task_id, principal=principal, revision=revision, access=_access(context))
 
     def _principal(self, context: BaseContext) -> str:
         return self._tasks.principal(principal_of_user(_user(context)))
@@ -278,13 +317,17 @@ def _read_update(read: Callable[..., Any], raw: Raw | UnsetType, meta: Mapping[s
         return _decode_update(msgspec.json.encode(read(raw, meta)))
 
 
-def _watched(connection: object) -> Iterator[str]:
-    """Yield the tasks whose changes the client of *connection* listens for."""
-    session: Any = getattr(connection, "session", None)
-    for stream in () if session is None else session.subscriptions.streams.values():
-        accepted = stream.extensions.get(EXTENSION)
-        if accepted is not None and accepted.task_ids is not UNSET:
-            yield from accepted.task_ids
+def _records(store: TaskStore, task_ids: Sequence[str]) -> dict[str, TaskRecord]:
+    """Return the records of those tasks that exist, by their ids and in their order."""
+    # Each step of a remote store takes a while.
+    get_all: Callable[[Sequence[str]], Iterable[TaskRecord]] | None = getattr(store, "get_all", None)
+    found: Iterable[TaskRecord | None] = map(store.get, task_ids) if get_all is None else get_all(task_ids)
+    return {each.task_id: each for each in found if each is not None}
+
+
+def _access(context: BaseContext) -> Access | None:
+    found: Access | None = getattr(context, "access", None)
+    return found
 
 
 def _user(context: BaseContext) -> str:

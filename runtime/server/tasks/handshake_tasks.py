@@ -16,7 +16,7 @@ from msgspec import UNSET, UnsetType
 from mcpgen.generated.v2025_11_25 import models
 from mcpgen.generated.v2025_11_25.methods import REVISION, ErrorCode
 from mcpgen.runtime.errors import RequestError
-from mcpgen.runtime.server.tasks.lifecycle import TaskLifecycle, answering
+from mcpgen.runtime.server.tasks.lifecycle import TaskLifecycle, answering, may_use
 from mcpgen.runtime.server.tasks.record_edit import timestamp
 from mcpgen.runtime.server.tasks.running_task import RunningTask, related
 from mcpgen.runtime.server.tasks.task_store import NewTask, StoreFailed, cursor_behind, position_at
@@ -24,6 +24,7 @@ from mcpgen.runtime.server.tasks.task_store import NewTask, StoreFailed, cursor_
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mcpgen.runtime.server.access import Access
     from mcpgen.runtime.server.tasks.task_store import Outcome, TaskCall, TaskRecord
 
 __all__ = ["Tasks"]
@@ -44,6 +45,7 @@ class Tasks(TaskLifecycle):
         size: int = 0,
         changed: Callable[[models.TaskStatusNotificationParams], None],
         call: TaskCall | None = None,
+        scopes: tuple[str, ...] = (),
         may_leave: Callable[[], bool] | None = None,
     ) -> models.CreateTaskResult:
         """Accept a request as a task, and start it.
@@ -56,6 +58,7 @@ class Tasks(TaskLifecycle):
             size: The bytes of memory that the request takes while it runs.
             changed: Called with the params of ``notifications/tasks/status`` whenever the task has changed.
             call: The request, if its function may run again.
+            scopes: The scopes that an access token needs to use the task.
             may_leave: Returns whether the handler, which is stopped, will run again elsewhere.
 
         Raises:
@@ -69,20 +72,24 @@ class Tasks(TaskLifecycle):
             changed(models.TaskStatusNotificationParams(**msgspec.structs.asdict(self._task(record))))
 
         ttl_ms = UNSET if params.task is UNSET else params.task.ttl
-        task = NewTask(principal=principal, revision=REVISION, owner=owner, ttl_ms=ttl_ms, size=size, call=call)
+        task = NewTask(
+            principal=principal, revision=REVISION, owner=owner, ttl_ms=ttl_ms, size=size, call=call, scopes=scopes
+        )
         record = self.begin(task, partial(RunningTask, changed=notify, may_leave=may_leave), run)
         return models.CreateTaskResult(task=self._task(record), meta=related(record.task_id))
 
-    def get(self, task_id: str, *, principal: str) -> dict[str, object]:
+    def get(self, task_id: str, *, principal: str, access: Access | None = None) -> dict[str, object]:
         """Return the result of ``tasks/get``.
 
         Raises:
             RequestError: The task does not exist, has expired, or belongs to another principal.
         """
-        return self._members(self._own(task_id, principal))
+        return self._members(self._own(task_id, principal, access))
 
-    def list(self, cursor: str | UnsetType = UNSET, *, principal: str) -> models.ListTasksResult:
-        """Return the result of ``tasks/list``: a page of the principal's tasks, oldest first.
+    def list(
+        self, cursor: str | UnsetType = UNSET, *, principal: str, access: Access | None = None
+    ) -> models.ListTasksResult:
+        """Return the result of ``tasks/list``: a page of the principal's tasks that *access* allows, oldest first.
 
         Raises:
             RequestError: The cursor is not one of ours.
@@ -98,16 +105,19 @@ class Tasks(TaskLifecycle):
             self.expire()
             records = self.store.page(principal, after=after, limit=size + 1)
         following = cursor_behind(records[size - 1].position) if len(records) > size else UNSET
-        tasks = [self._task(each) for each in records[:size] if each.revision == REVISION]
+        tasks = [self._task(each) for each in records[:size] if each.revision == REVISION and may_use(each, access)]
         return models.ListTasksResult(tasks=tasks, next_cursor=following)
 
-    def result(self, task_id: str, *, principal: str, deliver: Callable[[Outcome], None]) -> Callable[[], object]:
+    def result(
+        self, task_id: str, *, principal: str, deliver: Callable[[Outcome], None], access: Access | None = None
+    ) -> Callable[[], object]:
         """Answer a ``tasks/result``: at once if the task has ended, otherwise when it does.
 
         Args:
             task_id: The task.
             principal: The principal of the request.
             deliver: Called once with the answer, unless the request is dropped before.
+            access: What the access token of the request allows.
 
         Returns:
             A function that drops the request; see `wait`.
@@ -118,11 +128,11 @@ class Tasks(TaskLifecycle):
         Spec:
             2025-11-25, basic/utilities/tasks, "Result Retrieval".
         """
-        record = self._own(task_id, principal)
+        record = self._own(task_id, principal, access)
         _logger.info("result of task %s requested by %r, %s", task_id[:8], principal, record.status)
         return self.wait(record, deliver)
 
-    def cancel(self, task_id: str, *, principal: str) -> dict[str, object]:
+    def cancel(self, task_id: str, *, principal: str, access: Access | None = None) -> dict[str, object]:
         """Cancel a task, and return the result of ``tasks/cancel``.
 
         Raises:
@@ -131,7 +141,7 @@ class Tasks(TaskLifecycle):
         Spec:
             2025-11-25, basic/utilities/tasks, "Task Cancellation".
         """
-        record = self._own(task_id, principal)
+        record = self._own(task_id, principal, access)
         cancelled = self.cancel_record(record, "Cancelled by the requestor")
         if cancelled is None:
             with answering():
@@ -140,8 +150,8 @@ class Tasks(TaskLifecycle):
             raise RequestError(ErrorCode.INVALID_PARAMS, f"The task has ended already: it is {record.status}")
         return self._members(cancelled)
 
-    def _own(self, task_id: str, principal: str) -> TaskRecord:
-        return self.own(task_id, principal=principal, revision=REVISION)
+    def _own(self, task_id: str, principal: str, access: Access | None) -> TaskRecord:
+        return self.own(task_id, principal=principal, revision=REVISION, access=access)
 
     def _task(self, record: TaskRecord) -> models.Task:
         return models.Task(

@@ -47,10 +47,11 @@ from mcpgen.runtime.server.tasks.task_store import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+    from mcpgen.runtime.server.access import Access
     from mcpgen.runtime.server.tasks.running_task import Change
     from mcpgen.runtime.server.tasks.task_store import NewTask, TaskStore
 
-__all__ = ["REQUEST_CANCELLED", "TaskLifecycle", "answering"]
+__all__ = ["REQUEST_CANCELLED", "TaskLifecycle", "answering", "may_use"]
 
 # A cancelled request gets no answer, so neither MCP nor JSON-RPC has a code for it. But a `tasks/result` that waits for
 # a cancelled task needs an answer. This is the code of the Language Server Protocol, outside of JSON-RPC's range.
@@ -222,11 +223,12 @@ class TaskLifecycle:
                 self.cancel_record(record, "Cancelled at the end of its session")
                 self.store.remove(record.task_id)
 
-    def own(self, task_id: str, *, principal: str, revision: str) -> TaskRecord:
+    def own(self, task_id: str, *, principal: str, revision: str, access: Access | None) -> TaskRecord:
         """Return the record of a task of *principal*.
 
         Raises:
-            RequestError: The task does not exist, has expired, or belongs to another principal.
+            RequestError: The task does not exist, has expired, or belongs to another principal; or *access* lacks a
+                scope of its tool.
         """
         with answering():
             self.expire()
@@ -234,6 +236,8 @@ class TaskLifecycle:
         if record is None or record.principal != principal or record.revision != revision:
             _logger.info("the client %r asked for a task that does not exist, or that another client owns", principal)
             raise RequestError(ErrorCode.INVALID_PARAMS, "There is no such task; it may have expired")
+        if not may_use(record, access):
+            raise RequestError(ErrorCode.INVALID_REQUEST, "the access token lacks a scope that the task needs")
         return record
 
     def cancel_record(self, record: TaskRecord, message: str) -> TaskRecord | None:
@@ -339,6 +343,7 @@ class TaskLifecycle:
             owner=task.owner,
             worker=self.worker,
             call=task.call,
+            scopes=task.scopes,
         )
         try:
             self.store.add(record)
@@ -372,6 +377,11 @@ class TaskLifecycle:
     def _now_ms(self) -> int:
         # Rounded, not truncated: a timer that fires at the time that `expire` returned must not be a millisecond early.
         return round(self.clock() * 1000)
+
+
+def may_use(record: TaskRecord, access: Access | None) -> bool:
+    """Return whether a client with *access* may use the task; None for one that needs no access token."""
+    return access is None or not record.scopes or not access.missing(record.scopes)
 
 
 @contextmanager

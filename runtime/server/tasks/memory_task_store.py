@@ -12,6 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.protocol.argument_checks import check_whole_numbers
 from mcpgen.runtime.server.tasks.task_store import FREE_OUTCOME_BYTES, StoreFull
 
 if TYPE_CHECKING:
@@ -41,6 +42,12 @@ class StoreBounds:
     def __init__(
         self, max_tasks: int, max_tasks_per_principal: int, max_outcome_bytes: int, max_outcome_bytes_per_principal: int
     ) -> None:
+        check_whole_numbers(
+            max_tasks=max_tasks,
+            max_tasks_per_principal=max_tasks_per_principal,
+            max_outcome_bytes=max_outcome_bytes,
+            max_outcome_bytes_per_principal=max_outcome_bytes_per_principal,
+        )
         if min(max_tasks, max_tasks_per_principal) < 1 or min(max_outcome_bytes, max_outcome_bytes_per_principal) < 0:
             raise UsageError(
                 "`max_tasks` and `max_tasks_per_principal` must be at least 1, and `max_outcome_bytes` and "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -113,6 +113,11 @@ class RunningTask:
     def related(self, meta: Mapping[str, object] | UnsetType = UNSET) -> dict[str, object]:
         """Return *meta* of a request or notification that the handler sends, with the id of the task."""
         return related(self.task_id, meta)
+
+    def marked(self, params: bytes | UnsetType) -> bytes:
+        """Return the params of a message that the server sends for the task, with the id of the task."""
+        members: dict[str, Any] = {} if isinstance(params, UnsetType) else msgspec.json.decode(params)
+        return msgspec.json.encode({**members, "_meta": self.related(members.get("_meta", UNSET))})
 
     def set_status_message(self, message: str) -> None:
         """Set the status message, for people. It is not worth the failure of a task."""

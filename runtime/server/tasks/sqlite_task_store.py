@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.protocol.argument_checks import check_file_path, check_numbers
 from mcpgen.runtime.server.tasks.memory_task_store import StoreBounds, counted_bytes
 from mcpgen.runtime.server.tasks.task_store import StoreFailed, StoreFull, TaskRecord
 
@@ -77,7 +78,13 @@ class SqliteTaskStore:
         max_outcome_bytes: int = 1024 * 1024 * 1024,
         max_outcome_bytes_per_principal: int = 16 * 1024 * 1024,
     ) -> None:
+        check_file_path("path", path)
+        check_numbers(lock_seconds=lock_seconds)
+        if not lock_seconds >= 0:
+            raise UsageError(f"`lock_seconds` is {lock_seconds}; it must be 0 or more")
         self._path = Path(path)
+        if self._path.is_dir():
+            raise UsageError(f"`path` is {str(path)!r}, which is a folder; add the name of a file, such as tasks.db")
         if not self._path.parent.is_dir():
             raise UsageError(f"`path` is {str(path)!r}, but its folder does not exist; create the folder first")
         self._lock_seconds = lock_seconds

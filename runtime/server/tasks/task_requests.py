@@ -23,6 +23,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from mcpgen.generated.v2025_11_25 import models
 from mcpgen.generated.v2025_11_25.methods import REVISION, ErrorCode
 from mcpgen.runtime.errors import RequestError, UnsupportedByPeer, UsageError
+from mcpgen.runtime.protocol.capabilities import has_capability
 from mcpgen.runtime.server import notifications
 from mcpgen.runtime.server.exchange import ResponseBody
 from mcpgen.runtime.server.extensions import missing_extension
@@ -30,7 +31,7 @@ from mcpgen.runtime.server.functions.tools import TaskSupport
 from mcpgen.runtime.server.ledger import request_bytes
 from mcpgen.runtime.server.tasks.extension_tasks import EXTENSION, ExtensionTasks, principal_of_user
 from mcpgen.runtime.server.tasks.handshake_tasks import Tasks
-from mcpgen.runtime.server.tasks.task_store import NewTask, TaskCall
+from mcpgen.runtime.server.tasks.task_store import NewTask, StoreFailed, TaskCall
 from mcpgen.runtime.server.tasks.task_worker import TaskWorker, new_worker, stop_detached
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ class _TaskParam(Struct):
 
     task: Raw | UnsetType = UNSET
 
+
+_TOOL_CALLS: Final = ("tasks", "requests", "tools", "call")
 
 _decode_task: Final = msgspec.json.Decoder(_TaskParam).decode
 
@@ -128,6 +131,19 @@ class TaskRequests:
         requests = models.ServerCapabilitiesTasksRequests(tools=tools)
         return {"tasks": msgspec.to_builtins(models.ServerCapabilitiesTasks(cancel={}, list_={}, requests=requests))}
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether several processes use the store."""
+        return self._tasks.store.is_shared
+
+    def scopes(self, task_id: str) -> tuple[str, ...]:
+        """Return the scopes that an access token needs to use a task; none if there is no such task."""
+        try:
+            found = self._tasks.store.get(task_id)
+        except StoreFailed:
+            return ()  # the handler reports it
+        return () if found is None else found.scopes
+
     async def open(self, engine: Engine) -> None:
         """Start the worker of *engine*, which runs the functions of tasks that outlive their connection."""
         await self._worker_of(engine).open()
@@ -151,7 +167,7 @@ class TaskRequests:
                 each.setdefault("execution", {"taskSupport": support})
         return msgspec.json.encode(members)
 
-    def becomes_task(self, exchange: Exchange) -> bool:
+    def becomes_task(self, session: ServerSession, exchange: Exchange) -> bool:
         """Whether a request is to be run as a task.
 
         Raises:
@@ -166,7 +182,8 @@ class TaskRequests:
                 f"task_support({name!r}) returned {support!r}; it must return forbidden, optional or required"
             )
         if peer.era == "handshake":
-            is_offered = peer.revision == REVISION  # every other revision has no tasks
+            # Every other revision has no tasks. A tool that was registered later declares nothing to this session.
+            is_offered = peer.revision == REVISION and has_capability(session.declared, _TOOL_CALLS)
             is_asked = is_offered and not isinstance(exchange.raw, UnsetType) and _asks_for_task(exchange.raw)
             return runs_as_task(support, is_asked=is_asked, is_offered=is_offered)
         if support == "forbidden":
@@ -245,6 +262,7 @@ class TaskRequests:
             size=request.size or request_bytes(exchange.raw),
             changed=changed,
             call=call,
+            scopes=_scopes(session.engine, exchange),
             may_leave=may_leave,
         )
         session.reply(request, ResponseBody(msgspec.json.encode(result)))
@@ -256,9 +274,11 @@ class TaskRequests:
     ) -> tuple[TaskCall | None, Callable[[], bool] | None]:
         """Return how the handler of a task of a session may run again after the session, if it may.
 
-        Without a user, no other session can use the task, so nothing is gained by running its handler again.
+        Without a user, no other session can use the task, so nothing is gained by running its handler again, unless the
+        session goes on at another worker.
         """
-        if not session.user or not self._tasks.store.is_shared or not session.engine.handlers.may_replay(exchange):
+        is_kept = session.user or session.keeps_tasks
+        if not is_kept or not self._tasks.store.is_shared or not session.engine.handlers.may_replay(exchange):
             return None, None
         worker = self._worker_of(session.engine)
         return _call(exchange, peer, session.user), lambda: session.is_closed and worker.take_back()
@@ -291,6 +311,7 @@ class TaskRequests:
             owner=request.session.owner,
             size=request.size or request_bytes(exchange.raw),
             call=_call(exchange, peer, request.session.user) if engine.handlers.may_replay(exchange) else None,
+            scopes=_scopes(engine, exchange),
         )
         record = self._tasks.begin(task, worker.make_task(exchange), run)
         result = engine.handlers.sign(self.extension.created(record), peer.revision)
@@ -303,7 +324,7 @@ class TaskRequests:
         if self._worker is None:
             self._worker = TaskWorker(engine, self._tasks, monotonic=time.monotonic)
             if self._tasks.store.is_shared:
-                self._worker.on_tick = lambda: self.extension.watch(engine.connections)
+                self._worker.on_tick = self.extension.watch
                 self.extension.on_watch = self._worker.wake
         return self._worker
 
@@ -320,15 +341,18 @@ class TaskRequests:
         return self._tasks.principal(principal_of_user(session.user) if is_user else str(session.principal))
 
     def _get(self, session: ServerSession, request: OpenRequest, params: Any) -> None:
-        found = self._tasks.get(params.task_id, principal=self._principal(session, request.peer))
+        principal = self._principal(session, request.peer)
+        found = self._tasks.get(params.task_id, principal=principal, access=request.access)
         session.reply(request, ResponseBody(msgspec.json.encode(found)))
 
     def _list(self, session: ServerSession, request: OpenRequest, params: Any) -> None:
-        found = self._tasks.list(params.cursor, principal=self._principal(session, request.peer))
+        principal = self._principal(session, request.peer)
+        found = self._tasks.list(params.cursor, principal=principal, access=request.access)
         session.reply(request, ResponseBody(msgspec.json.encode(found)))
 
     def _cancel(self, session: ServerSession, request: OpenRequest, params: Any) -> None:
-        found = self._tasks.cancel(params.task_id, principal=self._principal(session, request.peer))
+        principal = self._principal(session, request.peer)
+        found = self._tasks.cancel(params.task_id, principal=principal, access=request.access)
         session.reply(request, ResponseBody(msgspec.json.encode(found)))
 
     def _result(self, session: ServerSession, request: OpenRequest, params: Any) -> None:
@@ -338,7 +362,9 @@ class TaskRequests:
         session.hold(request)
         principal = self._principal(session, request.peer)
         try:
-            request.on_cancel = self._tasks.result(params.task_id, principal=principal, deliver=deliver)
+            request.on_cancel = self._tasks.result(
+                params.task_id, principal=principal, deliver=deliver, access=request.access
+            )
             self._worker_of(session.engine).wake()  # another worker may end the task
         except BaseException:
             session.exchanges.pop(request.id, None)
@@ -382,6 +408,11 @@ def _call(exchange: Exchange, peer: Peer, user: str) -> TaskCall:
     raw = b"{}" if isinstance(exchange.raw, UnsetType) else bytes(exchange.raw)
     info = None if peer.info is None else msgspec.json.encode(peer.info)
     return TaskCall(params=raw, capabilities=msgspec.json.encode(dict(peer.declared)), info=info, user=user)
+
+
+def _scopes(engine: Engine, exchange: Exchange) -> tuple[str, ...]:
+    find = engine.handlers.scopes
+    return () if find is None else tuple(sorted(find("tools/call", exchange.params.name) or ()))
 
 
 def _asks_for_task(raw: Raw) -> bool:

@@ -95,6 +95,7 @@ class NewTask(Struct, frozen=True, kw_only=True):
         ttl_ms: The lifetime that the client asked for; UNSET for the default.
         size: The bytes of memory that the request takes while its function runs.
         call: The request, if its function may run again.
+        scopes: The scopes that an access token needs to use it: those of its tool.
     """
 
     principal: str
@@ -103,6 +104,7 @@ class NewTask(Struct, frozen=True, kw_only=True):
     ttl_ms: int | UnsetType = UNSET
     size: int = 0
     call: TaskCall | None = None
+    scopes: tuple[str, ...] = ()
 
 
 class TaskRecord(Struct, frozen=True, kw_only=True):
@@ -121,6 +123,7 @@ class TaskRecord(Struct, frozen=True, kw_only=True):
         input_requests: The requests to the client that have no response yet: a JSON object. None if there are none.
         input_responses: The client's responses that its function may still need: a JSON object.
         call: The request, if its function may run again.
+        scopes: The scopes that an access token needs to use it.
     """
 
     task_id: str
@@ -137,6 +140,7 @@ class TaskRecord(Struct, frozen=True, kw_only=True):
     input_requests: bytes | None = None
     input_responses: bytes | None = None
     call: TaskCall | None = None
+    scopes: tuple[str, ...] = ()
 
     @property
     def has_ended(self) -> bool:

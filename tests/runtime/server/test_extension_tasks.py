@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import msgspec
 import pytest
 
 from mcpgen import (
@@ -23,13 +24,16 @@ from mcpgen import (
 )
 from mcpgen.generated.extensions import tasks
 from mcpgen.generated.v2026_07_28 import ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
-from mcpgen.runtime.server.tasks.extension_tasks import ExtensionTasks
+from mcpgen.runtime.server.fair_turns import FairTurns
+from mcpgen.runtime.server.functions.worker_threads import CALLER, Caller
+from mcpgen.runtime.server.tasks.extension_tasks import MAX_LOOKS, MAX_TASK_IDS, ExtensionTasks
+from mcpgen.runtime.server.tasks.lifecycle import TaskLifecycle
+from mcpgen.runtime.server.tasks.task_store import TaskRecord
 from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
-    from mcpgen.runtime.server.tasks.task_store import TaskRecord
 
 spec = pytest.mark.spec
 pytestmark = [pytest.mark.anyio]
@@ -175,7 +179,7 @@ async def test_a_client_that_has_not_declared_the_extension_gets_a_plain_result(
     assert ("complete", "1 baked") == (result["resultType"], result["content"][0]["text"])
 
 
-@spec("ext-tasks", f"{PAGE}#capability-negotiation")
+@spec("ext-tasks", f"{PAGE}#capability-negotiation", "1e262c0c")
 async def test_a_function_that_must_be_a_task_refuses_a_client_without_the_extension() -> None:
     async with connected(Bakery(), with_extension=False) as client:
         with pytest.raises(RequestRefused) as refused:
@@ -195,7 +199,7 @@ async def test_a_function_without_tasks_answers_a_client_with_the_extension_at_o
     assert ("complete", "hello") == (result["resultType"], result["content"][0]["text"])
 
 
-@spec("ext-tasks", f"{PAGE}#polymorphic-results")
+@spec("ext-tasks", f"{PAGE}#polymorphic-results", "4dc02eb4")
 @spec("ext-tasks", f"{PAGE}#task-creation")
 async def test_a_call_is_answered_with_a_flat_task_that_can_be_found_at_once() -> None:
     bakery = Bakery()
@@ -217,7 +221,7 @@ async def test_a_call_is_answered_with_a_flat_task_that_can_be_found_at_once() -
     assert ("complete", "working", created["taskId"]) == (found["resultType"], found["status"], found["taskId"])
 
 
-@spec("ext-tasks", f"{PAGE}#security-considerations")
+@spec("ext-tasks", f"{PAGE}#security-considerations", "b8c830e8")
 async def test_an_id_has_256_random_bits() -> None:
     async with connected(Bakery()) as client:
         ids = {await Peer(client).create("bake") for _ in range(3)}
@@ -250,8 +254,8 @@ async def test_progress_becomes_the_status_message_and_neither_progress_nor_log_
     assert ("1 of 2", []) == (found["statusMessage"], heard)
 
 
-@spec("ext-tasks", f"{PAGE}#task-status")
-@spec("ext-tasks", f"{PAGE}#task-execution-errors")
+@spec("ext-tasks", f"{PAGE}#task-execution-errors", "0ef24a18", "97775e84")
+@spec("ext-tasks", f"{PAGE}#task-status", "e8e60bd4")
 async def test_a_tool_that_reports_an_error_completes() -> None:
     async with connected(Bakery()) as client:
         peer = Peer(client)
@@ -260,7 +264,7 @@ async def test_a_tool_that_reports_an_error_completes() -> None:
     assert ("completed", True) == (found["status"], found["result"]["isError"])
 
 
-@spec("ext-tasks", f"{PAGE}#task-execution-errors")
+@spec("ext-tasks", f"{PAGE}#task-execution-errors", "c131b24e")
 async def test_an_error_of_the_protocol_fails_the_task() -> None:
     async with connected(Bakery()) as client:
         peer = Peer(client)
@@ -287,7 +291,8 @@ async def test_cancelling_is_acknowledged_and_stops_the_function() -> None:
     assert not {"result", "error"} & set(found)
 
 
-@spec("ext-tasks", f"{PAGE}#protocol-errors")
+@spec("ext-tasks", f"{PAGE}#protocol-errors", "1e0d2290", "cf0f1e4d", "e3c5f03b")
+@spec("ext-tasks", f"{PAGE}#response", "bcb06e6a")
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
 async def test_a_task_that_does_not_exist_is_an_invalid_param(method: str) -> None:
     more: dict[str, Any] = {"inputResponses": {}} if method == "tasks/update" else {}
@@ -295,7 +300,7 @@ async def test_a_task_that_does_not_exist_is_an_invalid_param(method: str) -> No
         assert NO_TASK == await Peer(client).refusal(method, taskId="unknown", **more)
 
 
-@spec("ext-tasks", f"{PAGE}#protocol-errors")
+@spec("ext-tasks", f"{PAGE}#protocol-errors", "096bacff", "b80b6d79")
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
 async def test_a_client_without_the_extension_cannot_use_tasks(method: str) -> None:
     more: dict[str, Any] = {"inputResponses": {}} if method == "tasks/update" else {}
@@ -312,6 +317,7 @@ async def test_the_methods_of_2025_11_25_are_gone(method: str) -> None:
 
 @spec("ext-tasks", f"{PAGE}#task-polling")
 @spec("ext-tasks", f"{PAGE}#task-update-requests")
+@spec("ext-tasks", f"{PAGE}#response", "e87c65cf")
 async def test_a_function_asks_inside_its_task() -> None:
     async with connected(Bakery()) as client:
         peer = Peer(client)
@@ -331,7 +337,7 @@ async def test_a_function_asks_inside_its_task() -> None:
     assert "accept {'name': 'Luca'}" == end["result"]["content"][0]["text"]
 
 
-@spec("ext-tasks", f"{PAGE}#task-polling")
+@spec("ext-tasks", f"{PAGE}#response", "a2875462")
 @spec("ext-tasks", f"{PAGE}#task-update-requests")
 async def test_a_task_needs_input_until_every_request_is_answered() -> None:
     async with connected(Bakery()) as client:
@@ -443,8 +449,8 @@ async def test_a_subscriber_gets_each_change_of_its_tasks_and_nothing_of_others(
     assert ("completed", end["result"], end["lastUpdatedAt"]) == (last.status, last.result, last.last_updated_at)
 
 
-@spec("ext-tasks", f"{PAGE}#protocol-errors")
-@spec("ext-tasks", f"{PAGE}#task-status-notifications")
+@spec("ext-tasks", f"{PAGE}#protocol-errors", "a9e0a1c9")
+@spec("ext-tasks", f"{PAGE}#task-status-notifications", "06e3c42c")
 async def test_a_client_without_the_extension_cannot_subscribe_to_tasks() -> None:
     async with connected(Bakery(), with_extension=False) as client:
         refused = await Peer(client).refusal("subscriptions/listen", notifications={"taskIds": ["unknown"]})
@@ -482,6 +488,78 @@ async def test_a_filter_with_too_many_tasks_is_refused_before_one_is_read() -> N
     assert [task] == accepted
 
 
+async def test_one_stream_is_about_a_limited_number_of_tasks() -> None:
+    store = CountingStore()
+    async with connect(Bakery(tasks=store).server, extensions=[Extension(tasks, handlers=Watcher())]) as client:
+        unknown = [f"unknown {number}" for number in range(MAX_TASK_IDS + 1)]
+        refused = await Peer(client).refusal("subscriptions/listen", notifications={"taskIds": unknown})
+
+    assert f"more than {MAX_TASK_IDS} entries in `taskIds`" in refused[1]
+    assert 0 == store.reads
+
+
+class SharedStore(CountingStore):
+    """Looks like a store that processes share."""
+
+    @property
+    def is_shared(self) -> bool:
+        return True
+
+
+class NotedTurns(FairTurns):
+    """Notes what is spent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: list[int] = []
+
+    def spend(self, size: int) -> None:
+        self.sizes.append(size)
+
+
+async def test_the_results_that_a_shared_store_reads_for_a_filter_count_for_the_turn() -> None:
+    turns = NotedTurns()
+    CALLER.set(Caller("client", turns))
+    store = SharedStore()
+    async with connect(Bakery(tasks=store).server, extensions=[Extension(tasks, handlers=Watcher())]) as client:
+        peer = Peer(client)
+        task = await peer.create("bake")
+        await peer.end_of(task)
+        ended = store.get(task)
+        assert ended is not None
+        turns.sizes.clear()
+        async with client.listen(tasks.SubscriptionFilter(task_ids=[task])):
+            pass
+
+    assert ended.content_bytes in turns.sizes
+    assert 0 < ended.content_bytes
+
+
+async def test_each_look_at_tasks_of_other_processes_reads_some_of_them_in_turn() -> None:
+    store = SharedStore()
+    lifecycle = TaskLifecycle(store, clock=lambda: 0.0, random_bytes=bytes)
+    watching = ExtensionTasks(lifecycle)
+    for number in range(2 * MAX_LOOKS + 1):
+        record = TaskRecord(
+            task_id=f"{number}", principal="anyone", status="working", created_ms=0, updated_ms=0, ttl_ms=1000
+        )
+        store.add(record)
+        watching._seen[record.task_id] = 0
+    store.reads = 0
+    watching.watch()
+    after_one = store.reads
+    first = store.get("0")
+    assert first is not None
+    store.replace(msgspec.structs.replace(first, status="cancelled"))
+    watching.watch()
+    watching.watch()
+
+    assert MAX_LOOKS == after_one
+    assert 3 * MAX_LOOKS + 1 == store.reads  # one of them by this test
+    assert "0" not in watching._seen
+    assert 2 * MAX_LOOKS == len(watching._seen)
+
+
 async def test_a_change_is_encoded_once_for_all_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     bakery, watcher, encoded = Bakery(), Watcher(), list[str]()
     detailed = ExtensionTasks._detailed
@@ -515,7 +593,7 @@ async def as_user(bakery: Bakery, name: str) -> AsyncGenerator[Peer]:
         yield Peer(client)
 
 
-@spec("ext-tasks", f"{PAGE}#security-considerations")
+@spec("ext-tasks", f"{PAGE}#security-considerations", "92c8f63f")
 async def test_the_task_of_another_user_does_not_exist() -> None:
     bakery = Bakery()
     async with as_user(bakery, "alice") as alice, as_user(bakery, "bob") as bob, as_user(bakery, "alice") as again:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from mcpgen.runtime.server.fair_turns import LARGE_BYTES, FairTurns
+from mcpgen.runtime.server.fair_turns import LARGE_BYTES, REQUEST_COST_BYTES, FairTurns, request_cost
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
 ENOUGH = 256 * 1024 + 1  # bytes, which use up a turn
+LONG = 1024 * 1024 + 1  # bytes of a piece after which others have some turns
 
 
 class Order:
@@ -75,6 +76,33 @@ def test_owners_take_turns_and_so_do_the_sessions_of_one() -> None:
     assert found == ["a/1", "b/1", "a/2", "b/1", "a/1", "a/1"]
 
 
+def test_small_requests_with_large_results_run_one_a_turn() -> None:
+    async def main() -> None:
+        for size, most in ((ENOUGH, 1), (1, 10)):
+            order = Order()
+            small = [order.run("small", order.turns.wait_to_decode("a", 1), size) for _ in range(10)]
+            waiting = [asyncio.ensure_future(each) for each in small]
+            order.turns.spend(ENOUGH)
+            await asyncio.gather(*waiting)
+            assert (order.most_at_once, len(order.ran)) == (most, 10)
+
+    asyncio.run(main())
+
+
+def test_other_work_does_not_take_the_part_of_small_requests() -> None:
+    async def main() -> None:
+        order = Order()
+        small = [order.run("small", order.turns.wait_to_decode("a", 1), 1) for _ in range(10)]
+        waiting = [asyncio.ensure_future(each) for each in small]
+        order.turns.spend(ENOUGH)
+        await asyncio.sleep(0)
+        order.turns.spend(ENOUGH)  # in the turn that serves them, before they run
+        await asyncio.gather(*waiting)
+        assert order.most_at_once == 10
+
+    asyncio.run(main())
+
+
 def test_small_requests_pass_large_ones_and_work_of_one_owner() -> None:
     async def main() -> list[str]:
         order = Order()
@@ -91,6 +119,62 @@ def test_small_requests_pass_large_ones_and_work_of_one_owner() -> None:
     assert found.index("small") < 2, found
     assert [each for each in found if each.startswith("large")] == ["large0", "large1", "large2"]
     assert [each for each in found if each.startswith("work")] == ["work0", "work1", "work2"]
+
+
+def test_small_requests_that_wait_come_before_those_that_arrive() -> None:
+    async def main() -> None:
+        order = Order()
+        order.turns.spend(ENOUGH)
+        first = [
+            asyncio.ensure_future(order.run("first", order.turns.wait_to_decode("a", 10), REQUEST_COST_BYTES))
+            for _ in range(200)
+        ]
+        for _ in range(3):
+            await asyncio.sleep(0)
+            if not order.turns.is_request_to_wait:
+                order.turns.spend(ENOUGH)
+                order.ran.append("arrived")
+        await asyncio.gather(*first)
+        assert order.ran == ["first"] * 200
+        assert order.most_at_once == 128
+
+    asyncio.run(main())
+
+
+def test_after_a_long_piece_four_turns_take_small_requests_alone() -> None:
+    async def main() -> list[str]:
+        order = Order()
+        turns = order.turns
+        turns.spend(LONG)
+
+        async def turn(number: int) -> None:
+            for _ in range(number):
+                await asyncio.sleep(0)
+            order.ran.append("not used up" if not turns.is_used_up else "small" if not turns.is_request_to_wait else "")
+
+        await asyncio.gather(
+            *(turn(number) for number in range(4)),
+            order.run("large", turns.wait_to_decode("a", LARGE_BYTES + 1), LONG),
+            order.run("work", turns.wait_to_work("a", ""), LONG),
+        )
+        return order.ran
+
+    assert asyncio.run(main()) == ["small"] * 4 + ["work", "large"]
+
+
+def test_long_pieces_get_each_fifth_turn_among_many_small_requests() -> None:
+    async def main() -> int:
+        turns = FairTurns()
+        count = 0
+        turns.spend(LONG)
+        waiting = asyncio.ensure_future(turns.wait_to_decode("a", LONG))
+        while not waiting.done():
+            await asyncio.sleep(0)
+            turns.spend(LONG)  # as cheap as it may be, it counts as a long piece
+            count += 1
+        return count
+
+    assert asyncio.run(main()) < 10
 
 
 def test_what_is_cancelled_while_it_waits_holds_up_nothing() -> None:
@@ -140,3 +224,19 @@ def test_threads_do_not_wait_for_a_few_results() -> None:
         await asyncio.gather(*results)
 
     asyncio.run(main())
+
+
+def test_a_small_request_of_many_values_costs_more_of_a_turn_than_one_text() -> None:
+    async def main(body: bytes) -> int:
+        order = Order()
+        order.turns.spend(ENOUGH)
+        cost = request_cost(body)
+        waiting = [order.turns.wait_to_decode("a", len(body), cost) for _ in range(100)]
+        await asyncio.gather(*(order.run("", each, cost) for each in waiting))
+        assert len(order.ran) == 100
+        return order.most_at_once
+
+    answers = b",".join(b'"k%03d":{"action":"accept"}' % number for number in range(500))
+    assert asyncio.run(main(b'{"inputResponses":{%s}}' % answers)) <= 4
+    assert asyncio.run(main(b'{"text":"%s"}' % (b"x" * len(answers)))) > 15
+    assert request_cost(b'{"jsonrpc":"2.0","id":1,"method":"ping"}') == REQUEST_COST_BYTES

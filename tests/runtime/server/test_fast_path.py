@@ -11,7 +11,7 @@ import anyio
 import pytest
 from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from mcpgen import Context, Limits, RequestError, Server, ToolError
 from mcpgen.generated import registry
@@ -65,6 +65,10 @@ def functions(server: Server) -> None:  # noqa: C901 (a list)
     @server.tool
     async def structured(point: Point) -> Answer:
         return Answer(point, [point.label])
+
+    @server.tool
+    async def written(text: str) -> dict[str, Any]:
+        return {"json": Raw(text.encode())}
 
     @server.tool
     async def number(number: int) -> int:
@@ -361,6 +365,17 @@ def test_both_ways_say_the_same_of_full_results(revision: str, text: str) -> Non
     short, long = both_ways(revision, [call(revision, "result", json.dumps({"text": text}).encode())])
 
     assert long == short
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize(
+    "text", ["{}", '{"a":1}', '{\n"a": 1\r\n}', "[1,\r2]", "1e400", "{", "[1]\n{}", '"\\ud800"', ""]
+)
+def test_both_ways_say_the_same_of_json_that_a_function_has_written(revision: str, text: str) -> None:
+    short, long = both_ways(revision, [call(revision, "written", json.dumps({"text": text}).encode())])
+
+    assert long == short
+    assert b"\n" not in short[-1].strip()
 
 
 # --- that all this bites

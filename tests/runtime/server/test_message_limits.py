@@ -319,6 +319,17 @@ async def test_the_cache_of_clients_stays_small() -> None:
     assert most < 12_000_000
 
 
+async def test_the_answers_of_a_retry_have_a_bound_that_arguments_do_not_count_for() -> None:
+    answers = {f"k{each}": {"action": "accept"} for each in range(5001)}
+    many = {"name": "size", "arguments": {"value": [0] * 30_000}, "_meta": meta(STATELESS)}
+    async with memory.wire(server()) as wire:
+        refused = await asked(wire, request(1, "tools/call", many | {"inputResponses": answers}))
+        served = await asked(wire, request(2, "tools/call", many | {"inputResponses": {"k": {"action": "accept"}}}))
+
+    assert {"code": -32602, "message": "params.inputResponses has more than 10000 values"} == refused["error"]
+    assert "30000" == served["result"]["content"][0]["text"]
+
+
 # --- batches
 
 

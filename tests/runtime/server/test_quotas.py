@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from mcpgen.runtime.server.quota import Entry, Quota
 
 
@@ -167,6 +169,17 @@ def test_idle_entries_make_room_for_their_own_owner_and_others_do_not() -> None:
     assert ended == ["idle", "busy"]
 
 
+@pytest.mark.parametrize(("new", "first"), [(2, "idle"), (3, "new")])
+def test_a_few_new_entries_stay_and_a_flood_of_them_gives_way(new: int, first: str) -> None:
+    """At the limit, a client that starts two sessions at once could otherwise never finish starting either."""
+    quota, ended = Quota(32, 1000, idle_ranks=2), list[str]()
+    for name, rank in [*[("new", 0)] * new, *[("idle", 1)] * 28, *[("busy", 2)] * (4 - new)]:
+        assert quota.admit("a", 1, rank=rank, give_way=lambda name=name: ended.append(name))
+
+    assert quota.admit("a", 1, rank=0)
+    assert ended == [first]
+
+
 def test_an_owner_that_has_the_most_is_refused_without_a_look_at_its_sessions() -> None:
     """Otherwise each refused request of an attacker with thousands of sessions would take milliseconds."""
     quota, looks = Quota(1000, 10**9), 0
@@ -186,3 +199,59 @@ def test_an_owner_that_has_the_most_is_refused_without_a_look_at_its_sessions() 
         assert quota.admit("a", 1, session="more") is None
 
     assert looks == 0
+
+
+def test_what_an_owner_has_at_other_workers_counts_when_owners_are_compared_but_not_against_the_limit() -> None:
+    kept = Kept(max_count=4)
+    kept.quota.set_elsewhere({"a": (5, 5)})
+    kept.admit("a0", "a")
+    kept.quota.set_elsewhere({"a": (4, 4), "gone": (9, 9)})
+    for n in range(3):
+        assert kept.admit(f"b{n}", "b")
+    assert kept.quota.count == 4
+
+    assert kept.admit("a1", "a") is None, "it has the most at all workers together"
+    assert kept.admit("c0", "c")
+    assert kept.ended == ["a0"]
+    assert kept.admit("c1", "c"), "an owner with nothing here cannot make room"
+    assert kept.ended == ["a0", "b0"]
+    assert kept.admit("gone", "gone") is None
+
+    kept.quota.set_elsewhere({})
+    assert kept.admit("a2", "a")
+    assert kept.ended == ["a0", "b0", "b1"]
+
+
+def test_an_owner_whose_bytes_are_at_other_workers_does_not_stand_in_the_way_of_others() -> None:
+    kept = Kept(max_bytes=100)
+    kept.quota.set_elsewhere({"a": (1, 500)})
+    kept.admit("empty", "a", 0)
+    kept.admit("full", "b", 100)
+
+    assert kept.admit("c", "c", 10)
+    assert kept.ended == ["full"]
+
+
+def test_what_is_told_of_an_owner_is_what_it_has_here() -> None:
+    kept = Kept(max_count=10, max_bytes=1000)
+    kept.quota.set_elsewhere({"many": (100, 1), "few": (1, 1)})
+    for n in range(5):
+        kept.admit(f"many{n}", "many")
+    large = kept.admit("large", "large", 500)
+    kept.admit("few", "few")
+
+    assert kept.quota.large_shares(0.5) == {"many": (5, 5), "large": (1, 500)}
+    assert kept.quota.large_shares(0.6) == {}
+    assert large
+    large.release()
+    assert kept.quota.large_shares(0.5) == {"many": (5, 5)}
+
+
+def test_the_long_name_of_an_owner_is_shortened() -> None:
+    kept = Kept(max_count=2)
+    long = [f"{'x' * 1000}{each}" for each in range(2)]
+    entries = [kept.admit(each, each) for each in long]
+
+    names = {each.owner for each in entries if each}
+    assert names == set(kept.quota.large_shares(0.1))
+    assert [32, 32] == [len(each) for each in names]

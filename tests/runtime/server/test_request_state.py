@@ -16,12 +16,12 @@ from msgspec import Raw
 
 from mcpgen.runtime.errors import RequestError, UsageError
 from mcpgen.runtime.server import request_state
+from mcpgen.runtime.server.params_digest import params_digest
 from mcpgen.runtime.server.request_state import (
     MIN_KEY_BYTES,
     RequestStateSealer,
     StateRefused,
     StateTooLarge,
-    params_digest,
 )
 
 KEY = bytes(range(32))
@@ -238,7 +238,7 @@ def test_the_first_key_seals_and_all_of_them_open() -> None:
     assert "invalid" == refusal(before, seal(during)).reason
 
 
-@pytest.mark.parametrize("key", [b"", b"x" * 31, "secret", [], [KEY, b"short"]])
+@pytest.mark.parametrize("key", [b"", b"x" * 31, "secret", [], [KEY, b"short"], ["x" * 32]])
 def test_a_key_that_is_too_short_or_none_is_the_callers_mistake(key: Any) -> None:
     with pytest.raises(UsageError, match=f"at least {MIN_KEY_BYTES} bytes"):
         RequestStateSealer(key, clock=Clock())

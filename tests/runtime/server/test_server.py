@@ -26,8 +26,8 @@ def refusal(**options: Any) -> str:
 def test_what_a_server_says_about_itself_is_of_its_type(option: str, value: object) -> None:
     message = refusal(**{option: value})
 
-    assert "an argument of Server, such as `title` or `icons`, is not valid" in message
-    assert option.partition("_")[0] in message
+    assert f"the argument `{option}` of Server is not valid: Expected" in message
+    assert "icons" == option or f"(it is {value!r})" in message
 
 
 def test_a_lifespan_that_is_a_plain_generator_is_refused_with_the_decorator_that_it_lacks() -> None:

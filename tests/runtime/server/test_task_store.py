@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 import pytest
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.server.tasks.memory_task_store import MemoryTaskStore
+from mcpgen.runtime.server.tasks.redis_task_store import RedisTaskStore
 from mcpgen.runtime.server.tasks.sqlite_task_store import SqliteTaskStore
 from mcpgen.runtime.server.tasks.task_store import (
     FREE_OUTCOME_BYTES,
@@ -23,6 +24,8 @@ from mcpgen.runtime.server.tasks.task_store import (
     cursor_behind,
     position_at,
 )
+from tests.harness.redis_servers import RedisServer, needs_redis, redis_server
+from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,17 +33,29 @@ if TYPE_CHECKING:
 
 TASKS = "basic/utilities/tasks"
 
-NewStore: TypeAlias = "Callable[..., MemoryTaskStore | SqliteTaskStore]"
+AnyStore: TypeAlias = MemoryTaskStore | SqliteTaskStore | RedisTaskStore
+NewStore: TypeAlias = "Callable[..., AnyStore]"
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    with redis_server(tmp_path_factory.mktemp("redis")) as running:
+        yield running
+
+
+@pytest.fixture(params=["memory", "sqlite", pytest.param("redis", marks=needs_redis)])
 def new_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NewStore]:
     """Make a store of each kind, with the limits of the test."""
-    made: list[SqliteTaskStore] = []
+    made: list[SqliteTaskStore | RedisTaskStore] = []
 
-    def make(**limits: int) -> MemoryTaskStore | SqliteTaskStore:
+    def make(**limits: int) -> AnyStore:
         if request.param == "memory":
             return MemoryTaskStore(**limits)
+        if request.param == "redis":
+            running: RedisServer = request.getfixturevalue("redis")
+            running.command("FLUSHALL")
+            made.append(RedisTaskStore(running.url, name="s", timeout_seconds=PATIENCE_SECONDS, **limits))
+            return made[-1]
         made.append(SqliteTaskStore(tmp_path / "tasks.db", **limits))
         return made[-1]
 
@@ -66,9 +81,7 @@ def ended(before: TaskRecord, size: int) -> TaskRecord:
     return msgspec.structs.replace(before, status="completed", outcome=Outcome(b"x" * (size + FREE_OUTCOME_BYTES)))
 
 
-def ids(
-    store: MemoryTaskStore | SqliteTaskStore, principal: str = "alice", after: Position | None = None, limit: int = 100
-) -> list[str]:
+def ids(store: AnyStore, principal: str = "alice", after: Position | None = None, limit: int = 100) -> list[str]:
     return [each.task_id for each in store.page(principal, after=after, limit=limit)]
 
 
@@ -193,6 +206,115 @@ def test_results_are_bounded_for_each_principal_and_in_all(new_store: NewStore) 
     assert ended(record("b"), 20) == store.get("b")
 
 
+def test_a_worker_is_known_by_its_beats_and_its_tasks(new_store: NewStore) -> None:
+    store = new_store()
+    store.add(msgspec.structs.replace(record("a"), worker="lost"))
+    store.add(msgspec.structs.replace(record("b"), worker="lost", status="completed"))
+    store.add(msgspec.structs.replace(record("c"), worker="own é"))
+    assert {"own é": 1, "lost": 0} == store.beat("own é")
+    assert {"own é": 1, "lost": 1} == store.beat("lost")
+    assert {"own é": 2, "lost": 1} == store.beat("own é")
+    assert (["a"], ["c"]) == tuple([each.task_id for each in store.unfinished(name)] for name in ("lost", "own é"))
+
+    assert store.replace(msgspec.structs.replace(record("a"), worker="own é"), before=store.get("a"))
+    store.remove_worker("lost")
+    store.remove_worker("unknown")
+    assert {"own é": 3} == store.beat("own é")
+    assert ["a", "c"] == sorted(each.task_id for each in store.unfinished("own é"))
+
+
+def test_a_change_to_a_record_that_is_another_by_now_is_refused(new_store: NewStore) -> None:
+    store = new_store()
+    first, second = record("a"), msgspec.structs.replace(record("a"), status_message="é")
+    store.add(first)
+
+    assert store.replace(second, before=first)
+    assert not store.replace(record("a", status="failed"), before=first)
+    assert not store.replace(record("b"), before=record("b"))
+    assert second == store.get("a")
+
+
+@needs_redis
+def test_nothing_is_left_in_redis_of_tasks_that_are_gone(redis: RedisServer) -> None:
+    redis.command("FLUSHALL")
+    store = RedisTaskStore(redis.admin_url, name="s", max_tasks=6, max_tasks_per_principal=4, max_outcome_bytes=5000)
+    for number in range(300):
+        task_id = "abcdefgh"[number * 7 % 8]
+        held = store.get(task_id)
+        try:
+            if held is None:
+                new = record(task_id, ("alice", "bob")[number % 2], created_ms=number, ttl_ms=40)
+                store.add(msgspec.structs.replace(new, worker=f"w{number % 3}"))
+            elif number % 5 == 0:
+                store.remove(task_id)
+            elif number % 3 == 0:
+                store.replace(msgspec.structs.replace(held, status="cancelled"))
+            else:
+                store.replace(ended(held, number))
+        except StoreFull:
+            pass
+        if number % 11 == 0:
+            store.expire(number)
+        listed = [each for name in ("alice", "bob") for each in store.page(name, after=None, limit=10)]
+        total = sum(max(0, each.content_bytes - FREE_OUTCOME_BYTES) for each in listed)
+        assert store.count == len(listed) <= 6
+        assert total == int(store._client.get(f"{store._prefix}total") or 0) <= 5000
+    assert all(store._client.ttl(each) > 0 for each in store._client.keys("*"))
+    store.expire(10_000)
+
+    assert [f"{store._prefix}total".encode()] == store._client.keys("*")
+    assert b"0" == store._client.get(f"{store._prefix}total")
+    store.close()
+
+
+@needs_redis
+def test_a_record_that_changes_after_it_was_compared_is_not_replaced(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    redis.command("FLUSHALL")
+    store = RedisTaskStore(redis.url, name="s")
+    first, second = record("a"), record("a", status="input_required")
+    store.add(first)
+    read = store._stored
+
+    def read_and_change(task_id: str) -> bytes | None:
+        found = read(task_id)
+        store.replace(second)
+        return found
+
+    monkeypatch.setattr(store, "_stored", read_and_change)
+
+    assert not store.replace(record("a", status="failed"), before=first)
+    assert second == store.get("a")
+    store.close()
+
+
+@needs_redis
+def test_servers_of_other_names_share_no_tasks(redis: RedisServer) -> None:
+    redis.command("FLUSHALL")
+    one, other = (RedisTaskStore(redis.url, name=name) for name in ("one", "other"))
+    one.add(record("a"))
+
+    assert (1, 0) == (one.count, other.count)
+    one.close()
+    other.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "said"),
+    [
+        ("http://127.0.0.1", {}, "`url` or `options` of RedisTaskStore"),
+        ("redis://127.0.0.1", {"timeout_seconds": 0}, "`timeout_seconds` must be greater than 0"),
+        ("redis://127.0.0.1", {"name": ""}, "`name` of RedisTaskStore"),
+    ],
+)
+def test_an_argument_of_a_redis_store_that_makes_no_sense_is_found_at_once(
+    url: str, options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        RedisTaskStore(url, **{"name": "s", **options})
+
+
 def test_a_record_costs_memory_beside_its_result() -> None:
     store = MemoryTaskStore()
     store.add(record("a"))
@@ -277,3 +399,15 @@ def test_a_cursor_leads_back_to_its_position(created_ms: int, task_id: str) -> N
 )
 def test_what_is_no_cursor_of_ours_is_known_as_such(cursor: str) -> None:
     assert position_at(cursor) is None
+
+
+@needs_redis
+def test_redis_returns_many_records_in_one_step(redis: RedisServer) -> None:
+    redis.command("FLUSHALL")
+    store = RedisTaskStore(redis.url, name="s", timeout_seconds=PATIENCE_SECONDS)
+    for each in ("a", "b", "c"):
+        store.add(record(each))
+
+    assert ["c", "a"] == [each.task_id for each in store.get_all(["c", "unknown", "a"])]
+    assert [] == store.get_all([])
+    store.close()

@@ -15,6 +15,7 @@ from anyio.lowlevel import checkpoint
 from mcpgen import Context, Server, UsageError, connect, connect_sync
 from mcpgen.generated import registry
 from mcpgen.runtime.protocol.newest import NEWEST, ServerHandlers
+from mcpgen.runtime.server.change_delivery import ChangeDelivery
 from mcpgen.runtime.server.functions.visibility import Rule, Visibility
 from mcpgen.runtime.server.list_changes import ListChanges
 from mcpgen.runtime.transports.event_loops import running_loop
@@ -196,7 +197,7 @@ class Noting:
 async def test_each_event_loop_notifies_its_own_connections() -> None:
     here, elsewhere = Noting(), Noting()
     connections: Any = {here: running_loop(), elsewhere: None}
-    ListChanges(connections).announce(["a", "b", "a"])
+    ListChanges(connections, ChangeDelivery(connections)).announce(["a", "b", "a"])
 
     assert [[], ["a", "b"]] == [here.heard, elsewhere.heard]
 
@@ -322,9 +323,9 @@ def test_rules_do_not_pile_up() -> None:
     ("options", "problem"),
     [
         ({}, "there is nothing to select functions by; pass `names`, `tags` or `components`"),
-        ({"tags": "admin"}, "`tags` must be a set of strings, such as {\"admin\"}, not 'admin'"),
-        ({"names": {3}}, '`names` must be a set of strings, such as {"admin"}, not {3}'),
-        ({"tags": 3}, '`tags` must be a set of strings, such as {"admin"}, not 3'),
+        ({"tags": "admin"}, "`tags` must be a list of strings, such as [\"admin\"], not 'admin'"),
+        ({"names": {3}}, '`names` must be a list of strings, such as ["admin"], not {3}'),
+        ({"tags": 3}, '`tags` must be a list of strings, such as ["admin"], not 3'),
         ({"components": {"tools"}}, "`components` has 'tools'; it may have tool, resource, template, prompt"),
         ({"names": {"bye"}}, "`names` has 'bye', but there is no function of that name; registered: buy, report, "),
     ],
@@ -340,7 +341,7 @@ def test_a_wrong_selection_is_refused(options: Any, problem: str) -> None:
 
 def test_wrong_tags_are_refused() -> None:
     for register in (Server("x").tool, Server("x").prompt, Server("x").resource):
-        with pytest.raises(UsageError, match="`tags` must be a set of strings"):
+        with pytest.raises(UsageError, match="`tags` must be a list of strings"):
             register("x:y", tags="admin")(print_nothing) if register.__name__ == "resource" else register(tags="admin")(
                 print_nothing
             )

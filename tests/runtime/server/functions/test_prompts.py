@@ -102,7 +102,11 @@ async def test_arguments_arrive_as_text_and_become_what_they_are_annotated_with(
         ("nope", {}, "Unknown prompt: nope"),
         ("review", {}, "Invalid arguments for prompt review: Object missing required field `code`"),
         ("review", {"code": "", "x": ""}, "Invalid arguments for prompt review: Object contains unknown field `x`"),
-        ("review", {"code": "", "lines": "x"}, "Invalid arguments for prompt review: Expected `int`, got `str`"),
+        (
+            "review",
+            {"code": "", "lines": "x"},
+            "Invalid arguments for prompt review: `lines` must be an integer, not",
+        ),
     ],
 )
 async def test_unknown_prompts_and_wrong_arguments_are_invalid_params(

@@ -189,6 +189,59 @@ async def test_a_model_that_was_changed_to_another_type_is_an_error_that_keeps_i
     assert "other() is not of its annotated type: `city`: String should have at least 2 characters" in caplog.text
 
 
+class Written(pydantic.BaseModel):
+    """What it writes is not what it reads."""
+
+    model_config = pydantic.ConfigDict(strict=True)
+
+    day: dt.date
+    home: Address
+    count: int = pydantic.Field(validation_alias="how_many", serialization_alias="count", gt=0)
+    hidden: str = pydantic.Field(exclude=True, min_length=2)
+
+    @pydantic.field_serializer("day")
+    def _day(self, day: dt.date) -> str:
+        return day.strftime("%d.%m.%Y")
+
+    @pydantic.computed_field  # type: ignore[prop-decorator]
+    @property
+    def twice(self) -> int:
+        return 2 * self.count
+
+
+async def test_a_model_may_write_what_it_does_not_read(caplog: pytest.LogCaptureFixture) -> None:
+    server = Server("written")
+
+    @server.tool
+    def it(count: int) -> list[Written]:
+        whole = Written(day=dt.date(2000, 1, 2), home=Address(city="Oslo"), how_many=1, hidden="xx")
+        return [whole.model_copy(update={"count": count})]
+
+    async with connect(server) as client:
+        found = (await client.call_tool("it", {"count": 3})).data
+        refused = await client.call_tool("it", {"count": -4711})
+
+    assert {"result": [{"day": "02.01.2000", "home": {"city": "Oslo"}, "count": 3, "twice": 6}]} == found
+    assert refused.is_error
+    assert "`0.count`: Input should be greater than 0" in caplog.text
+    assert "4711" not in caplog.text
+
+
+class Measured(pydantic.BaseModel):
+    value: float
+
+
+async def test_a_number_that_json_does_not_have_is_refused() -> None:
+    server = Server("measured")
+
+    @server.tool
+    def it() -> Measured:
+        return Measured(value=float("nan"))
+
+    async with connect(server) as client:
+        assert (await client.call_tool("it")).is_error
+
+
 async def test_a_model_without_an_annotation_is_sent_as_text() -> None:
     server = Server("text")
 

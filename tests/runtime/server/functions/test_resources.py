@@ -244,6 +244,9 @@ async def test_a_decorator_without_a_uri_is_refused(catalogue: FunctionHandlers)
         @catalogue.resource  # type: ignore[arg-type]
         def it() -> str: ...  # type: ignore[empty-body]
 
+    with pytest.raises(UsageError, match="`resource` needs a URI"):
+        catalogue.resource(3)  # type: ignore[arg-type]
+
 
 @pytest.mark.parametrize("uri", ["x:a", "x:{a}"])
 async def test_a_second_resource_at_a_uri_is_refused(catalogue: FunctionHandlers, uri: str) -> None:

@@ -291,7 +291,7 @@ def test_what_no_schema_can_say_is_refused_with_function_parameter_and_way_out()
         (positional, "parameter `a` of", "remove the `/`"),
         (bare, "parameter `a` of", "write its type"),
         (custom, "parameter `a` of", "use a type that msgspec supports"),
-        (union, "parameter `a` of", "tag the Structs"),
+        (union, "parameter `a` of", "use Structs with tags"),
         (raw, "parameter `a` of", "annotate it with `object`"),
         (none, "parameter `a` of", "write `a: … | None = None`"),
         (wrong, "the default of parameter `a` of", "change the default or the type"),
@@ -355,7 +355,7 @@ def test_a_partial_has_no_name_and_needs_one() -> None:
     def add(a: int, b: int) -> int:
         return a + b
 
-    with pytest.raises(UsageError, match="set another with `name=`"):
+    with pytest.raises(UsageError, match="set the name of the tool with `name=`"):
         FunctionHandlers().tool(functools.partial(add, b=1))
 
 

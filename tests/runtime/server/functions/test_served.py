@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import pytest
@@ -479,6 +479,8 @@ def test_what_makes_no_sense_is_refused_when_the_server_is_made() -> None:
 def test_a_limit_is_more_than_nothing(name: str) -> None:
     with pytest.raises(UsageError, match=f"`{name}` of Limits is -1; use "):
         Limits(**{name: -1})
+    with pytest.raises(UsageError, match=f"`{name}` of Limits must be a number, not '4MB'"):
+        Limits(**{name: cast("Any", "4MB")})
     if name == "grace_seconds":
         assert 0 == Limits(grace_seconds=0).grace_seconds
         return

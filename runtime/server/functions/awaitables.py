@@ -1,4 +1,4 @@
-"""Call registered functions, coroutine functions as well as plain ones.
+"""Make registered functions awaitable, coroutine functions as well as plain ones.
 
 A coroutine function runs in the event loop. A plain function runs in a worker thread, with the caller's context
 variables, so that it does not block the server. When its request is cancelled, the thread goes on but its result is
@@ -7,6 +7,7 @@ ignored, because a thread cannot be stopped. It counts as running until it ends 
 
 from __future__ import annotations
 
+import dis
 import inspect
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.server.functions.worker_threads import WorkerThreads
 
-__all__ = ["as_awaitable", "is_async"]
+__all__ = ["as_awaitable", "is_async", "may_wait"]
 
 
 def is_async(function: Callable[..., Any]) -> bool:
@@ -25,6 +26,15 @@ def is_async(function: Callable[..., Any]) -> bool:
         function = function.func
     called = function if inspect.isroutine(function) else type(function).__call__
     return inspect.iscoroutinefunction(called)
+
+
+def may_wait(function: Callable[..., Any]) -> bool:
+    """Return False if *function* never waits: it is a coroutine function, and its code has no ``await``."""
+    if not (inspect.isfunction(function) and inspect.iscoroutinefunction(function)):
+        return True
+    # From Python 3.11 on, each `await`, `async with` and `async for` is compiled to this instruction, and nothing else
+    # in a coroutine is.
+    return any(each.opname == "SEND" for each in dis.get_instructions(function))
 
 
 def as_awaitable(function: Callable[..., Any], threads: WorkerThreads) -> Callable[..., Awaitable[Any]]:

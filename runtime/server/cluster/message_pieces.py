@@ -1,0 +1,110 @@
+"""Large messages between workers, in pieces that the receiver acknowledges.
+
+Theory of operation. Redis closes the connection of a listener that has 32 MiB to read, and then the streams of all
+clients of that worker break. A client may send messages of megabytes, as many as it likes. So a worker has at most two
+pieces on their way to each other one: a piece of a long message, and a message that is a single piece and need not wait
+for the long ones. The next piece is sent when the receiver has taken the one before. Small messages are sent at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from weakref import WeakValueDictionary
+
+import anyio
+
+from mcpgen.runtime.server.cluster.cluster import ClusterUnavailable
+from mcpgen.runtime.server.cluster.worker_messages import Piece, PieceTaken, encode_message
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+__all__ = ["MessagePieces"]
+
+_SMALL_BYTES: Final = 16 * 1024
+
+# A part of a relayed response (512 KiB) and its headers are one piece.
+_PIECE_BYTES: Final = 576 * 1024
+
+# Longer than the longest message of a client, and shorter than what a worker could not hold.
+_MAX_BYTES: Final = 64 * 1024 * 1024
+
+_TAKEN_SECONDS: Final = 2.0
+
+
+class MessagePieces:
+    """The large messages of one worker, in both directions.
+
+    Args:
+        number: Returns the number of this worker.
+        publish: Sends bytes to a worker, and returns whether it listens.
+    """
+
+    def __init__(self, number: Callable[[], int], publish: Callable[[int, bytes], Awaitable[bool]]) -> None:
+        self._number = number
+        self._publish = publish
+        self._count = 0
+        self._turns: WeakValueDictionary[tuple[int, bool], anyio.Lock] = WeakValueDictionary()
+        self._sent: dict[int, anyio.Event] = {}
+        self._begun: dict[int, tuple[int, bytearray]] = {}  # by worker
+
+    async def send(self, worker: int, data: bytes) -> bool:
+        """Send a message to another worker; return False if it does not listen.
+
+        Raises:
+            ClusterUnavailable: It does not take a piece.
+        """
+        if len(data) <= _SMALL_BYTES:
+            return await self._publish(worker, data)
+        place = worker, len(data) > _PIECE_BYTES
+        turn = self._turns.get(place)
+        if turn is None:
+            turn = self._turns[place] = anyio.Lock()
+        async with turn:
+            self._count += 1
+            number = self._count
+            for start in range(0, len(data), _PIECE_BYTES):
+                end = start + _PIECE_BYTES
+                piece = Piece(self._number(), number, data[start:end], start, end < len(data))
+                if not await self._send_piece(worker, number, encode_message(piece)):
+                    return False
+        return True
+
+    async def _send_piece(self, worker: int, number: int, piece: bytes) -> bool:
+        taken = self._sent[number] = anyio.Event()
+        try:
+            if not await self._publish(worker, piece):
+                return False
+            with anyio.move_on_after(_TAKEN_SECONDS):
+                await taken.wait()
+        finally:
+            del self._sent[number]
+        if not taken.is_set():
+            raise ClusterUnavailable("another worker does not take a message")
+        return True
+
+    def taken(self, message: PieceTaken) -> None:
+        """Let the next piece be sent."""
+        event = self._sent.get(message.message)
+        if event is not None:
+            event.set()
+
+    def arrived(self, piece: Piece) -> bytes | None:
+        """Return the message that *piece* completes; None if it completes none."""
+        if not piece.start:
+            if not piece.more:
+                return piece.data
+            self._begun[piece.worker] = piece.message, bytearray()  # it sends one after the other
+        message, data = self._begun.get(piece.worker, (0, bytearray()))
+        if message != piece.message or len(data) != piece.start or len(data) > _MAX_BYTES:
+            self._begun.pop(piece.worker, None)
+            return None
+        data += piece.data
+        if piece.more:
+            return None
+        del self._begun[piece.worker]
+        return bytes(data)
+
+    def forget(self) -> None:
+        """Drop what has arrived of messages that are not complete: the rest may be lost."""
+        self._begun.clear()
