@@ -36,6 +36,9 @@ KEEP_ALIVE: Final = b":\n\n"
 MAX_RETRY_MS: Final = 10**15
 _RETRY_DIGITS: Final = 15
 
+# A client keeps the last id of each stream, and returns it in a header. Servers do not take longer heads.
+_MAX_ID_BYTES: Final = 8192
+
 _BOM: Final = b"\xef\xbb\xbf"
 _DATA: Final = b"data: "
 _LF: Final = 0x0A
@@ -194,7 +197,7 @@ class EventReader:
             case b"event":
                 self._name = value
             case b"id" if b"\0" not in value:
-                self._id = value.decode("utf-8", "replace") or None
+                self._id = value.decode("utf-8", "replace") or None if len(value) <= _MAX_ID_BYTES else None
             case b"retry" if value.isdigit():  # bytes: ASCII digits only
                 digits = value.lstrip(b"0")
                 self._event_retry_ms = int(digits or b"0") if len(digits) <= _RETRY_DIGITS else MAX_RETRY_MS

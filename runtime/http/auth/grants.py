@@ -15,10 +15,10 @@ import msgspec
 from msgspec import Struct
 
 from mcpgen.runtime.errors import printable
-from mcpgen.runtime.http.auth.registration import Registration
+from mcpgen.runtime.http.auth.registration import BASIC, Registration
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 __all__ = [
     "JWT_BEARER",
@@ -42,6 +42,7 @@ ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 # A token is renewed a little before it expires, so that it does not expire on its way.
 _LEEWAY_SECONDS: Final = 30.0
 _MAX_SHOWN_CHARS: Final = 300
+_MAX_SECONDS: Final = 10**15
 _TYPES: Final = frozenset({"bearer", "dpop"})
 
 
@@ -63,6 +64,14 @@ class TokenError(Struct, frozen=True):
     def __str__(self) -> str:
         text = f"{self.error}: {self.error_description}" if self.error_description else self.error
         return printable(text[:_MAX_SHOWN_CHARS])
+
+    def without(self, secrets: Iterable[str]) -> TokenError:
+        """Return the error with dots in place of *secrets*: it may repeat what it was sent."""
+        code, text = self.error, self.error_description
+        for each in secrets:
+            if each:
+                code, text = code.replace(each, "…"), text.replace(each, "…")
+        return TokenError(code, text)
 
 
 class Tokens(Struct, frozen=True, omit_defaults=True):
@@ -97,7 +106,8 @@ class Tokens(Struct, frozen=True, omit_defaults=True):
 
     def is_fresh(self, now: float) -> bool:
         """Return whether the access token can be used at the time *now*."""
-        return self.expires_at is None or now < self.expires_at - _LEEWAY_SECONDS
+        leeway = 0 if self.refresh_token is None else _LEEWAY_SECONDS  # without one, another login would follow
+        return self.expires_at is None or now < self.expires_at - leeway
 
 
 class Reply(Struct, frozen=True):
@@ -172,7 +182,7 @@ def client_authentication(client: Registration, assertion: str | None = None) ->
             "client_assertion_type": ASSERTION_TYPE,
             "client_assertion": assertion,
         }
-    if client.method == "client_secret_basic" and client.secret is not None:
+    if client.method == BASIC and client.secret is not None:
         pair = f"{quote_plus(client.client_id)}:{quote_plus(client.secret)}"
         return {"authorization": f"Basic {b64encode(pair.encode()).decode()}"}, {}
     if client.method == "client_secret_post" and client.secret is not None:
@@ -190,6 +200,8 @@ def decode_tokens(body: bytes) -> Reply:
         reply = msgspec.json.decode(body, type=Reply, strict=False)  # some servers send `expires_in` as a string
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise InvalidReply("the reply of the token endpoint has no access token, or is not JSON") from None
+    if reply.expires_in is not None and not abs(reply.expires_in) < _MAX_SECONDS:  # the text "nan" is a number, too
+        raise InvalidReply("the token has a lifetime that makes no sense (`expires_in`)")
     if reply.issued_token_type is None and reply.token_type.lower() not in _TYPES:
         raise InvalidReply("the token has an unknown type (`token_type`)")
     if not reply.access_token or any(not "!" <= each <= "~" for each in reply.access_token):

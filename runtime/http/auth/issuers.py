@@ -9,12 +9,14 @@ Spec:
 from __future__ import annotations
 
 import hmac
+import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from msgspec import Struct
 
 from mcpgen.runtime.errors import printable
+from mcpgen.runtime.http.auth.discovery import origin_of
 from mcpgen.runtime.http.errors import LoginFailed
 
 if TYPE_CHECKING:
@@ -22,11 +24,25 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.http.auth.discovery import ServerMetadata
 
-__all__ = ["AuthorizationRequest", "chosen_issuer", "code_of_response", "has_state", "is_issuer_of"]
+__all__ = [
+    "AuthorizationRequest",
+    "ScopeRefused",
+    "chosen_issuer",
+    "code_of_response",
+    "has_root_slash",
+    "has_state",
+    "is_issuer_of",
+]
 
 _MAX_SHOWN_CHARS: Final = 300
+_MAX_ISSUER_CHARS: Final = 2000
+_ISSUER: Final = re.compile(r"https?://[!$-;=A-Z\[\]_a-z~]+")  # RFC 3986, section 2, but neither "?" nor "#"
+
 _MAX_RESPONSE_CHARS: Final = 16 * 1024
 _MAX_FIELDS: Final = 50
+
+# If `iss` were left out because it is there twice, the response of another issuer would pass as one without it.
+_ONCE: Final = frozenset({"code", "error", "iss"})
 
 
 class AuthorizationRequest(Struct, frozen=True, kw_only=True):
@@ -50,9 +66,22 @@ class AuthorizationRequest(Struct, frozen=True, kw_only=True):
         return f"AuthorizationRequest(issuer={self.issuer!r})"
 
 
+class ScopeRefused(LoginFailed):
+    """The authorization server does not let this client request these scopes."""
+
+
 def is_issuer_of(metadata: ServerMetadata, issuer: str) -> bool:
     """Return whether *metadata* may be used for *issuer*, from which its URL was made."""
     return metadata.issuer == issuer
+
+
+def has_root_slash(issuer: str, other: str) -> bool:
+    """Return whether two issuers differ only by the slash that is their whole path.
+
+    Both have the same metadata document, which then says which one is right. Protected servers of the Python SDK 1.x
+    add such a slash to the issuer that their author writes.
+    """
+    return issuer != other and f"{origin_of(issuer)}/" in (issuer, other) and origin_of(issuer) in (issuer, other)
 
 
 def chosen_issuer(listed: Sequence[str], wanted: str | None) -> str:
@@ -64,11 +93,12 @@ def chosen_issuer(listed: Sequence[str], wanted: str | None) -> str:
             slash at the end, which some services add in one place and not in the other.
 
     Raises:
-        LoginFailed: There is none.
+        LoginFailed: There is none, or it is not valid.
     """
     if wanted is None:
         if not listed:
             raise LoginFailed("the server's resource metadata names no authorization server")
+        _check_issuer(listed[0])
         return listed[0]
     if not any(each.rstrip("/") == wanted.rstrip("/") for each in listed):
         shown = printable(", ".join(listed)[:_MAX_SHOWN_CHARS]) or "none"
@@ -79,18 +109,37 @@ def chosen_issuer(listed: Sequence[str], wanted: str | None) -> str:
     return wanted
 
 
+def _check_issuer(issuer: str) -> None:
+    """Check that *issuer* is a URL that names a host, and nothing that could look like another one.
+
+    Raises:
+        LoginFailed: It is not.
+
+    Spec:
+        RFC 8414, section 2: an issuer has no query and no fragment.
+    """
+    try:
+        is_host = bool(urlsplit(issuer).hostname) and "@" not in urlsplit(issuer).netloc
+    except ValueError:
+        is_host = False
+    if len(issuer) > _MAX_ISSUER_CHARS or not _ISSUER.fullmatch(issuer) or not is_host:
+        shown = printable(issuer[:_MAX_SHOWN_CHARS])
+        raise LoginFailed(f"the server's resource metadata names {shown!r}, which cannot be an authorization server")
+
+
 def has_state(response_url: str, request: AuthorizationRequest) -> bool:
     """Return whether *response_url* is the response to *request*."""
     state = _fields(response_url).get("state", "")
-    return hmac.compare_digest(state.encode(), request.state.encode())
+    return hmac.compare_digest(state.encode(errors="replace"), request.state.encode())
 
 
 def code_of_response(response_url: str, request: AuthorizationRequest) -> str:
     """Return the authorization code of *response_url*, to which the browser was redirected.
 
     Raises:
-        LoginFailed: The response belongs to another login or another issuer, or is an error. The text of an error is
-            shown only if the issuer is the right one.
+        ScopeRefused: The response is the error ``invalid_scope``.
+        LoginFailed: The response belongs to another login or another issuer, or is another error. The text of an error
+            is shown only if the issuer is the right one.
 
     Spec:
         2026-07-28, basic/authorization, "Authorization Response Validation".
@@ -98,6 +147,8 @@ def code_of_response(response_url: str, request: AuthorizationRequest) -> str:
     fields = _fields(response_url)
     if not has_state(response_url, request):
         raise LoginFailed("the response has another `state` than the login that was started; log in again")
+    if not _ONCE.isdisjoint(_repeated(_pairs(response_url))):
+        raise LoginFailed("the response has a parameter more than once (RFC 6749, section 3.1)")
     issuer = fields.get("iss")
     if issuer is None and request.sends_issuer:
         raise LoginFailed(
@@ -106,21 +157,34 @@ def code_of_response(response_url: str, request: AuthorizationRequest) -> str:
     if issuer is not None and issuer != request.issuer:
         raise LoginFailed("the response comes from another issuer than the one that was asked; its content is ignored")
     if "error" in fields:
-        raise LoginFailed(f"the authorization server answered: {_error_text(fields)}")
+        failure = ScopeRefused if fields["error"] == "invalid_scope" else LoginFailed
+        raise failure(f"the authorization server answered: {_error_text(fields)}")
     code = fields.get("code")
     if not code:
         raise LoginFailed("the response has no `code`")
     return code
 
 
-def _fields(url: str) -> dict[str, str]:
-    """Return the fields of the query; those that occur more than once are left out (RFC 6749, section 3.1)."""
+def _pairs(url: str) -> list[tuple[str, str]]:
+    """Return the query of *url*; nothing if it is longer than a response: what is cut off could be ``iss``."""
+    if len(url) > _MAX_RESPONSE_CHARS:
+        return []
     try:
-        pairs = parse_qsl(urlsplit(url[:_MAX_RESPONSE_CHARS]).query, keep_blank_values=True, max_num_fields=_MAX_FIELDS)
+        return parse_qsl(urlsplit(url).query, keep_blank_values=True, max_num_fields=_MAX_FIELDS)
     except ValueError:
-        return {}
+        return []
+
+
+def _fields(url: str) -> dict[str, str]:
+    """Return the fields of the query; those that occur more than once are left out."""
+    pairs = _pairs(url)
+    repeated = _repeated(pairs)
+    return {name: value for name, value in pairs if name not in repeated}
+
+
+def _repeated(pairs: Sequence[tuple[str, str]]) -> set[str]:
     names = [name for name, _ in pairs]
-    return {name: value for name, value in pairs if names.count(name) == 1}
+    return {name for name in names if names.count(name) > 1}
 
 
 def _error_text(fields: dict[str, str]) -> str:

@@ -14,9 +14,12 @@ from msgspec import Struct
 from mcpgen.runtime.http.errors import LoginFailed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mcpgen.runtime.http.auth.discovery import ServerMetadata
 
 __all__ = [
+    "BASIC",
     "Registration",
     "RegistrationKind",
     "decode_registration",
@@ -27,7 +30,9 @@ __all__ = [
 
 RegistrationKind: TypeAlias = Literal["given", "document", "dynamic"]
 
-_BASIC: Final = "client_secret_basic"
+BASIC: Final = "client_secret_basic"
+"""The method of HTTP Basic: id and secret are in the header."""
+
 _POST: Final = "client_secret_post"
 _NONE: Final = "none"
 
@@ -90,10 +95,17 @@ def registration_kind(*, client_id: str | None, document_url: str | None, metada
     )
 
 
-def registration_request(metadata: ServerMetadata, *, name: str, redirect_uri: str) -> bytes:
+def registration_request(
+    metadata: ServerMetadata, *, name: str, redirect_uri: str, scopes: Sequence[str] = ()
+) -> bytes:
     """Return the JSON of a registration request.
 
-    It has no ``scope``: an authorization server could then refuse more scopes, which a call may need later.
+    Args:
+        metadata: The metadata of the authorization server.
+        name: The name of the client.
+        redirect_uri: Where its responses go.
+        scopes: The scopes that it may request. By default, there is no ``scope``: an authorization server could then
+            refuse more scopes, which a call may need later.
 
     Spec:
         RFC 7591, section 2; 2026-07-28, basic/authorization/client-registration, "Application Type and Redirect URI
@@ -108,6 +120,8 @@ def registration_request(metadata: ServerMetadata, *, name: str, redirect_uri: s
         "token_endpoint_auth_method": _public_or_secret(metadata),
         "application_type": "native" if is_local else "web",
     }
+    if scopes:
+        request["scope"] = " ".join(scopes)
     return msgspec.json.encode(request)
 
 
@@ -123,8 +137,8 @@ def decode_registration(body: bytes, *, issuer: str, redirect_uri: str) -> Regis
         found = msgspec.json.decode(body, type=_Reply)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise LoginFailed("the reply to the registration has no `client_id`, or is not JSON") from None
-    method = found.token_endpoint_auth_method or (_NONE if found.client_secret is None else _BASIC)
-    if method not in (_NONE, _BASIC, _POST) or (method != _NONE and found.client_secret is None):
+    method = found.token_endpoint_auth_method or (_NONE if found.client_secret is None else BASIC)
+    if method not in (_NONE, BASIC, _POST) or (method != _NONE and found.client_secret is None):
         raise LoginFailed("the authorization server registered the client with a method that needs a key or a secret")
     secret = None if method == _NONE else found.client_secret
     expires_at = found.client_secret_expires_at or 0
@@ -137,11 +151,12 @@ def secret_method(metadata: ServerMetadata, secret: str | None) -> str:
         return _NONE
     listed = metadata.token_endpoint_auth_methods_supported
     # RFC 8414, section 2: without a list, it is client_secret_basic.
-    return _POST if listed is not None and _BASIC not in listed and _POST in listed else _BASIC
+    return _POST if listed is not None and BASIC not in listed and _POST in listed else BASIC
 
 
 def _public_or_secret(metadata: ServerMetadata) -> str:
     listed = metadata.token_endpoint_auth_methods_supported
     if listed is None:
         return _NONE
-    return next((each for each in (_NONE, _BASIC, _POST) if each in listed), _NONE)
+    # The Python SDK, as an authorization server, wants `client_id` in the form even where the header has it.
+    return next((each for each in (_NONE, _POST, BASIC) if each in listed), _NONE)

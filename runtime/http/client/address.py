@@ -52,9 +52,15 @@ def parse_address(url: object) -> Address:
         raise UsageError("the URL contains white space, a backslash or a control character; percent-encode it")
     try:
         parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
+        host = parts.hostname or ""
     except ValueError:  # its text quotes the URL
-        raise UsageError("the URL is malformed: check its host and its port") from None
+        raise UsageError("the host of the URL is malformed; correct it, as in https://example.com/mcp") from None
+    try:
+        port = parts.port
+    except ValueError:  # the port may be a part of a password that has a slash, so it is not shown
+        raise UsageError(
+            "the port of the URL is not a number from 0 to 65535; correct it (in a password, percent-encode `/`)"
+        ) from None
     if parts.scheme not in _PORTS:
         shown = hide_userinfo(printable(url[:_MAX_SHOWN_CHARS]).partition("?")[0])
         shown = f"{printable(parts.scheme)}://…" if parts.netloc else shown
@@ -90,5 +96,5 @@ def join_url(base: Address, reference: str) -> Address:
     try:
         url = urljoin(base.url, reference)
     except ValueError:
-        raise UsageError("the URL is malformed: check its host and its port") from None
+        raise UsageError("the host of the URL is malformed; correct it, as in https://example.com/mcp") from None
     return parse_address(url)

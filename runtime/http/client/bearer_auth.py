@@ -43,6 +43,11 @@ class BearerToken:
     def __init__(self, token: str | Callable[[], str | Awaitable[str]]) -> None:
         self._token = token
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether each request has the same token."""
+        return not callable(self._token)
+
     async def header(self) -> str:
         """Return the value of the header ``Authorization`` for the next request.
 
@@ -84,5 +89,7 @@ def _checked(token: object) -> str:
     if not isinstance(token, str):
         raise UsageError(f"a bearer token must be a str, not {type(token).__name__}")
     if not _TOKEN.fullmatch(token):  # the message does not show it, since it is secret
-        raise UsageError("a bearer token must be one or more characters of visible ASCII")
+        raise UsageError(
+            "a bearer token must be visible ASCII without spaces; leave out the word Bearer and the end of the line"
+        )
     return token

@@ -75,6 +75,13 @@ _ADVICE: Final = {
     503: "the server is not ready, or overloaded",
     504: "the server did not answer a gateway in time",
 }
+_UNAUTHORIZED: Final = 401
+# RFC 6750, section 3.1: a server sends this code only if the request had a token.
+_REFUSAL: Final = 'error="invalid_token"'
+_REFUSED: Final = (
+    "the server refused the access token; get a new one, and pass Http(url, auth=bearer(token)), or headers"
+)
+_WEB_PAGE: Final = "this is a web page, so no MCP server may be at this URL; check its path, which is often /mcp"
 # With these, a JSON-RPC error says itself what is wrong, such as an unknown session, or a server that shuts down.
 _SAYS_ITSELF: Final = frozenset({NOT_FOUND, 503})
 _MAX_RETRY_AFTER_CHARS: Final = 40
@@ -141,6 +148,10 @@ def _failure(response: HttpResponse, address: Address, excerpt: str, *, is_json_
     advice = "" if is_json_rpc and status in _SAYS_ITSELF else _ADVICE.get(status, "")
     if _redirects(response):
         advice = _redirect_advice(response, address)
+    elif status == _UNAUTHORIZED and _REFUSAL in response.headers.get("www-authenticate", ""):
+        advice = _REFUSED
+    elif not is_json_rpc and _is_web_page(response):
+        advice = f"{advice}; {_WEB_PAGE}" if advice else _WEB_PAGE
     retry_after = response.headers.get("retry-after", "")
     if status in (429, 503) and retry_after:
         unit = "" if not retry_after.isdigit() else " second" if retry_after == "1" else " seconds"
@@ -174,6 +185,10 @@ def redirect_target(response: HttpResponse, address: Address) -> Address | None:
 
 def _redirects(response: HttpResponse) -> bool:
     return response.status in _REDIRECTS and "location" in response.headers
+
+
+def _is_web_page(response: HttpResponse) -> bool:
+    return response.headers.get("content-type", "").partition(";")[0].strip().lower() == "text/html"
 
 
 def _excerpt(body: bytes) -> str:

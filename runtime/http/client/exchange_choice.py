@@ -18,6 +18,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 from urllib.request import getproxies
 
+from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.client.bearer_auth import bearer_token
 from mcpgen.runtime.transports.spawner import is_asyncio
 
@@ -49,12 +50,19 @@ async def open_exchange(
         headers: Headers of each request.
         auth: Credentials; None for those of *client*, or of the URL.
         client: The httpx client of the program, which is not closed.
+
+    Raises:
+        UsageError: The extra `http` is not installed.
     """
     lines = [*headers.items()]
     exchange: HttpExchange
     if client is None and _is_plain(address, auth):
-        from mcpgen.runtime.http.client.asyncio_exchange import AsyncioExchange  # noqa: PLC0415 (loads httptools)
-
+        try:
+            from mcpgen.runtime.http.client.asyncio_exchange import AsyncioExchange  # noqa: PLC0415 (loads httptools)
+        except ModuleNotFoundError as error:  # the extra `auth` has httpx, but not httptools
+            raise UsageError(
+                f'a server at a URL needs {error.name}, which is not installed: pip install "mcpgen[http]"'
+            ) from None
         exchange = AsyncioExchange(address, limits, lines, None if auth is None else bearer_token(auth))
     else:
         from mcpgen.runtime.http.client.httpx_exchange import HttpxExchange, open_client  # noqa: PLC0415 (loads httpx)

@@ -123,10 +123,10 @@ class Http11Response:
             if self._failure is not None:
                 raise ConnectionBroke(self._connection.shown, self._failure)
             await self._connection.wait()
-        part = self._parts.popleft()
-        self._buffered -= len(part)
-        if not self._is_full:
-            self._connection.resume_reading()
+        part = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)  # a chunk can be of one byte
+        self._parts.clear()
+        self._buffered = 0
+        self._connection.resume_reading()
         return part
 
     async def close(self) -> None:

@@ -96,6 +96,9 @@ class IncomingMessages:
         found = envelope.decode(frame, max_batch_length=limits.max_batch_length, max_values=limits.max_values)
         if isinstance(found, SUSPECT):  # to learn from it; the client reads the frame itself, or refuses it
             found, _ = meant_message(frame, found, limits)
+        if isinstance(found, Batch) and not envelope.allows_batches(None if session is None else session.revision):
+            self._deliver(frame)  # the client logs it, and takes no answer from it
+            return False
         is_answered = False
         for each in found.items if isinstance(found, Batch) else (found,):
             if isinstance(each, Request):

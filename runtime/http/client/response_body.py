@@ -10,13 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 from mcpgen.runtime.errors import RequestLost
 from mcpgen.runtime.http.media_types import media_type
 from mcpgen.runtime.http.sse import EventTooLarge
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
     from mcpgen.runtime.http.client.http_exchange import HttpResponse
     from mcpgen.runtime.http.sse import Event, EventReader
@@ -28,6 +29,11 @@ _MAX_HEAD_BYTES: Final = 16 * 1024
 _HEAD_SECONDS: Final = 5.0
 
 _LINGER_SECONDS: Final = 0.5
+
+# What is read in one turn of the event loop. A chunk of 256 KiB can hold 130,000 lines, each of which takes 1 µs, or
+# 30,000 events. An event that is no message takes some 100 µs.
+_PIECE_BYTES: Final = 32 * 1024
+_MAX_EVENTS: Final = 128
 
 _MAX_LENGTH_DIGITS: Final = 20  # Python parses longer numbers slowly; the body is counted anyway
 
@@ -120,11 +126,10 @@ async def read_events(
             if is_enough or too_large is not None:
                 continue
             try:
-                found = reader.feed(chunk)
+                async for each in _events(reader, chunk):
+                    is_enough = receive(each) or is_enough
             except EventTooLarge as error:
-                found, too_large = list(error.events), error
-            for each in found:
-                is_enough = receive(each) or is_enough
+                too_large = error
             if too_large is not None:
                 scope.cancel()
             elif is_enough:
@@ -134,3 +139,25 @@ async def read_events(
     if too_large is not None and not is_enough:
         raise RequestLost(f"the stream cannot be read any further: {too_large}")
     return is_enough
+
+
+async def _events(reader: EventReader, chunk: bytes) -> AsyncGenerator[Event]:
+    """Yield the events that *chunk* completes, in several turns of the event loop if it is long.
+
+    Raises:
+        EventTooLarge: The next event is too long.
+    """
+    for start in range(0, len(chunk), _PIECE_BYTES):
+        if start:
+            await checkpoint()
+        too_large: EventTooLarge | None = None
+        try:
+            found: Sequence[Event] = reader.feed(chunk[start : start + _PIECE_BYTES])
+        except EventTooLarge as error:
+            found, too_large = error.events, error
+        for number, each in enumerate(found, 1):
+            yield each
+            if number % _MAX_EVENTS == 0:
+                await checkpoint()
+        if too_large is not None:
+            raise too_large

@@ -14,6 +14,7 @@ import anyio
 
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.client.address import parse_address
+from mcpgen.runtime.http.client.bearer_auth import bearer_token
 from mcpgen.runtime.http.client.http_exchange import import_httpx
 from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.transports.spawner import open_group, open_spawner
@@ -77,6 +78,8 @@ class Http:
         found = import_httpx()
         self._address = parse_address(url)
         self._headers = _checked_headers(headers)
+        if auth is not None and "authorization" in self._headers:
+            raise UsageError("`headers` has Authorization, which `auth` sets, too; pass only one of them")
         self._auth: httpx.Auth | None = None
         self._credentials: Credentials | None = None
         if auth is None or isinstance(auth, found.Auth):
@@ -86,6 +89,7 @@ class Http:
         if client is not None and not isinstance(client, found.AsyncClient):
             raise UsageError(f"`client` must be an httpx.AsyncClient, not {type(client).__name__}")
         self._client: httpx.AsyncClient | None = client
+        self._logins = 0
 
     def __repr__(self) -> str:
         return f"Http({self.description!r})"  # without headers and query, which may hold secrets
@@ -107,6 +111,23 @@ class Http:
         """The URL without credentials and query."""
         return self._address.shown
 
+    @property
+    def authorization_context(self) -> object:
+        """The authorization context of the next request: unequal values may be different users.
+
+        It changes with each login, but not when tokens are refreshed. It equals nothing if each request can have other
+        credentials: those of a function, of another `httpx.Auth`, or of a given HTTP client.
+
+        Spec:
+            2026-07-28, server/utilities/caching: a cache is not shared across authorization contexts.
+        """
+        token = None if self._auth is None else bearer_token(self._auth)
+        is_known = self._client is None and (self._auth is None or (token is not None and token.is_fixed))
+        return self._logins if is_known else object()
+
+    def _count_login(self) -> None:
+        self._logins += 1
+
     @asynccontextmanager
     async def open(self, limits: ClientLimits, /) -> AsyncGenerator[Channel]:
         """Open a channel; it connects when the first message is sent."""
@@ -125,6 +146,7 @@ class Http:
                     from mcpgen.runtime.http.client.auth.authorized_exchange import AuthorizedExchange  # noqa: PLC0415
 
                     access_tokens = AccessTokens(self._credentials, self._address, group)
+                    access_tokens.on_login = self._count_login
                     exchange = AuthorizedExchange(exchange, access_tokens)
                 channel = HttpChannel(HttpRequests(exchange, self._address), limits, group, spawner, self.identity)
                 if access_tokens is not None:
@@ -167,7 +189,10 @@ def _checked_headers(headers: Any) -> dict[str, str]:  # noqa: ANN401 (any objec
         if not isinstance(name, str) or not http.TOKEN.fullmatch(name):
             raise UsageError(f"`headers` has an invalid name in item {number}; a name has no space, colon or value")
         if not isinstance(value, str) or not _VALUE.fullmatch(value):
-            raise UsageError(f"`headers` has an invalid value for {name}; a value must be ASCII without line breaks")
+            raise UsageError(
+                f"`headers` has an invalid value for {name}; a value must be a string of ASCII characters without line "
+                "breaks"
+            )
         if name.lower() in _RESERVED or name.lower().startswith(http.PARAM_PREFIX):
             raise UsageError(f"`headers` must not have {name}, which the client sets itself")
         found[name.lower()] = value

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 import anyio
 from msgspec import UNSET
 
-from mcpgen.runtime.http.server.event_store import MemoryEventStore
 from mcpgen.runtime.http.server.handler_host import HandlerHost
 from mcpgen.runtime.http.server.http_session import HttpSession
 from mcpgen.runtime.http.server.open_requests import OPEN_REQUEST_BYTES, TOO_MANY, Ticket
@@ -18,6 +17,9 @@ from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.http.server.session_table import SessionTable, random_id
 from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.protocol.message_size import memory_bytes
+from mcpgen.runtime.protocol.metrics import has_metrics
+from mcpgen.runtime.server.event_store import MemoryEventStore
+from mcpgen.runtime.server.ledger import HANDLER_BYTES
 from mcpgen.runtime.server.quota import Quota
 from mcpgen.runtime.transports.spawner import is_asyncio
 
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from msgspec import UnsetType
 
     from mcpgen.runtime.http.server.client_address import Client
-    from mcpgen.runtime.http.server.event_store import EventStore
     from mcpgen.runtime.http.server.responses import Send
     from mcpgen.runtime.http.server.shared_state import SharedState
     from mcpgen.runtime.limits import HttpLimits
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.access import Access
     from mcpgen.runtime.server.connection import Connection
     from mcpgen.runtime.server.engine import Engine
+    from mcpgen.runtime.server.event_store import EventStore
     from mcpgen.runtime.transports.spawner import Spawner
 
 __all__ = ["AppState"]
@@ -49,6 +51,10 @@ _SHUTTING_DOWN: Final = "the server is shutting down"
 
 class ScopeCheck(Protocol):
     """What refuses requests whose access token lacks a scope: `auth.token_check.TokenCheck`."""
+
+    def allows(self, access: Access, scopes: Iterable[str]) -> bool:
+        """Return whether *access* has *scopes*, and those that all requests need."""
+        ...
 
     async def refuse_scopes(
         self,
@@ -81,6 +87,7 @@ class AppState:
         small_bytes: No part of a message of this size is too large.
         tokens: Checks the access tokens of requests; None if the server takes none.
         is_shutting_down: Whether new requests are refused.
+        is_on_asyncio: Whether the handlers run on asyncio; False before `open`.
         cluster: What is shared with other workers of the server; None if there are none.
     """
 
@@ -99,7 +106,8 @@ class AppState:
         rate_limit = limits.rate_limit
         self.rates: RateLimiter | None = None if rate_limit is None else RateLimiter(rate_limit, clock)
         self.open_quota: Quota = Quota(limits.max_open, limits.max_open_bytes)
-        self.small_bytes: int = min(engine.limits.max_id_chars, engine.limits.max_meta_bytes)
+        self.small_bytes: int = engine.small_bytes - HANDLER_BYTES
+        self.is_on_asyncio: bool = False
         self._runs_inline = False
         self._tag_key = secrets.token_bytes(16)
         self._host = HandlerHost(engine, self.sessions.expire)
@@ -114,9 +122,14 @@ class AppState:
             return self._host.spawner
         spawner = await self._host.open()
         # There, a function gets no context, which says whether errors name the exception.
-        self._runs_inline = is_asyncio() and not self.engine.debug
+        self.is_on_asyncio = is_asyncio()
+        self._runs_inline = self.is_on_asyncio and not self.engine.debug
         if self.cluster is not None:
             await self.cluster.open(spawner)
+        if has_metrics():
+            from mcpgen.runtime.http.server.server_metrics import observe  # noqa: PLC0415 (few programs measure)
+
+            observe(self)
         return spawner
 
     @property
@@ -153,6 +166,17 @@ class AppState:
         """Return a label for *client* in names of streams, which says nothing about it to others."""
         owner = client.owner.encode("utf-8", "surrogatepass")
         return blake2b(owner, key=self._tag_key, digest_size=8).hexdigest()
+
+    def share_tags(self, key: bytes) -> None:
+        """Make the labels with *key*, as the other workers of the server do."""
+        self._tag_key = key
+
+    @property
+    def problem(self) -> str:
+        """Why this process should get no requests now; empty if it should."""
+        if self.is_shutting_down:
+            return _SHUTTING_DOWN
+        return "" if self.cluster is None or self.cluster.is_reachable else "the cluster cannot be reached"
 
     @property
     def refusal(self) -> str:
@@ -195,6 +219,10 @@ class AppState:
             client=client,
         )
 
+    def has_scopes(self, client: Client) -> bool:
+        """Return whether *client* has the scopes that all requests need."""
+        return self.tokens is None or client.access is None or self.tokens.allows(client.access, ())
+
     def new_response(self, client: Client, on_abort: Callable[[], object] | None) -> ResponseBuffer:
         """Return a new response to *client*."""
         limit = self.engine.limits.max_buffered_bytes
@@ -225,6 +253,8 @@ class AppState:
         if self.is_shutting_down:
             return
         self.is_shutting_down = True
+        if self.cluster is not None:
+            await self.cluster.start_leaving()
         connections = [*self.connections, *self.sessions]
         for each in connections:
             each.end_of_input()

@@ -12,14 +12,15 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.http.media_types import EVENT_STREAM, JSON, accepts, is_json
-from mcpgen.runtime.http.server import cors, responses, session_endpoint
+from mcpgen.runtime.http.media_types import EVENT_STREAM, accepts
+from mcpgen.runtime.http.server import cors, get_delete_request, responses
 from mcpgen.runtime.http.server.app_state import AppState
 from mcpgen.runtime.http.server.application_options import check_options, check_paths
 from mcpgen.runtime.http.server.client_address import Client, ClientAddresses
+from mcpgen.runtime.http.server.health_check import HealthCheck
 from mcpgen.runtime.http.server.legacy_sse import LegacySse
 from mcpgen.runtime.http.server.origin_check import OriginCheck
-from mcpgen.runtime.http.server.post_request import PostRequest
+from mcpgen.runtime.http.server.post_request import PostRequest, refusal
 from mcpgen.runtime.http.server.request_body import BodyRefused, Uploads, read_body
 from mcpgen.runtime.limits import HttpLimits
 from mcpgen.runtime.protocol.headers import headers_by_name
@@ -33,10 +34,10 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.server.auth.protection import Protect
     from mcpgen.runtime.http.server.auth.resource_metadata import ResourceMetadata
     from mcpgen.runtime.http.server.auth.token_check import TokenCheck
-    from mcpgen.runtime.http.server.event_store import EventStore
     from mcpgen.runtime.http.server.responses import Receive, Scope, Send
     from mcpgen.runtime.server.cluster.cluster import Cluster
     from mcpgen.runtime.server.engine import Engine
+    from mcpgen.runtime.server.event_store import EventStore
 
 __all__ = ["Application"]
 
@@ -69,6 +70,8 @@ class Application:
         cluster: What this process shares with the other workers of the server, such as ``Redis("redis://…")``; by
             default nothing, since there is one worker.
         auth: Demands access tokens of all requests; their issuer, client and subject are the user. Excludes `user`.
+        health: The path, such as ``/health``, at which balancers and orchestrators ask whether this process lives
+            (``/health/live``) and can serve (``/health/ready``); by default there is none.
 
     Attributes:
         limits: The limits of this application.
@@ -93,9 +96,12 @@ class Application:
         trusted_proxies: Sequence[str] | None = None,
         cluster: Cluster | None = None,
         auth: Protect | None = None,
+        health: str | None = None,
     ) -> None:
         self._path, self._sse_path, self._message_path = path, sse_path, message_path
-        check_paths(path=path, sse_path=sse_path, message_path=message_path)
+        named = {} if health is None else {"health": health}
+        check_paths(path=path, sse_path=sse_path, message_path=message_path, **named)
+        self._health = None if health is None else HealthCheck(health)
         self._origin_check = OriginCheck(
             allowed_origins=allowed_origins, allowed_hosts=allowed_hosts, bound_to=bound_to
         )
@@ -160,14 +166,28 @@ class Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one HTTP request, or the lifespan, as ASGI 3 defines."""
+        if scope["type"] != "http":
+            await self._serve_scope(scope, receive, send)
+            return
+        if self._state.has_lost_its_loop:
+            self._restart()
+        try:
+            response, send = self._response(scope, receive, send)
+            try:
+                await response
+            except BodyRefused as error:
+                # The rest of the body is not read, so the connection cannot be used for another request.
+                await responses.send_error(send, error.status, error.reason, headers=((b"connection", b"close"),))
+            except ClusterUnavailable as error:
+                _LOG.debug("%s", error)
+                reason = "the workers of this server cannot reach each other now; try again"
+                await responses.send_error(send, 503, reason, headers=(responses.RETRY_AFTER,))
+        except responses.ClientDisconnected as disconnected:
+            _LOG.debug("%s", disconnected)
+
+    async def _serve_scope(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve what is no HTTP request."""
         match scope["type"]:
-            case "http":
-                if self._state.has_lost_its_loop:
-                    self._restart()
-                try:
-                    await self._serve(scope, receive, send)
-                except responses.ClientDisconnected as disconnected:
-                    _LOG.debug("%s", disconnected)
             case "lifespan":
                 await self._lifespan(receive, send)
             case "websocket":
@@ -191,6 +211,11 @@ class Application:
         finally:
             await self._state.close()
 
+    @property
+    def grace_seconds(self) -> float:
+        """The time that running handlers have to finish after `shutdown` is called (`Limits`)."""
+        return self._engine.limits.grace_seconds
+
     async def shutdown(self) -> None:
         """End all streams, and refuse new requests with status 503, since the process is about to exit."""
         await self._state.shutdown()
@@ -210,70 +235,86 @@ class Application:
             if phase == "startup":
                 await receive()
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def _response(self, scope: Scope, receive: Receive, send: Send) -> tuple[Awaitable[None], Send]:
+        """Return what answers a request, and the `send` of the response, which may add headers.
+
+        Nothing waits here, unless a token is to be verified: each coroutine takes 1 % of a call.
+        """
         try:
             headers = headers_by_name(scope["headers"])
         except ValueError as error:
-            await responses.send_error(send, 400, str(error))
-            return
+            return responses.send_error(send, 400, str(error)), send
         if "," in headers.get("host", ""):  # two Host headers, since no host name has a comma (RFC 9112, 3.2)
-            await responses.send_error(send, 400, "the request has more than one Host header")
-            return
+            return responses.send_error(send, 400, "the request has more than one Host header"), send
         path: str = scope["path"]
         root: str = scope.get("root_path", "")
         if root and path.startswith(root):
             path = path[len(root) :]
-        handle = self._route(path)
+        handle = self._serve_endpoint if path == self._path else self._route(path)
         if handle is None:
-            await self._serve_metadata(scope, headers, path, send)
-            return
+            return self._serve_other(scope, headers, path, send), send
         refusal = self._origin_check.refusal(headers)
         if refusal is not None:
-            await responses.send_error(send, 403, refusal)
-            return
+            return responses.send_error(send, 403, refusal), send
         origin = headers.get("origin")
         if origin is not None:  # an allowed one, of a browser
             send = cors.with_cors_headers(send, origin)
             if cors.is_preflight(scope["method"], headers):
-                await responses.send_empty(send, 204, cors.preflight_headers(headers))
-                return
-        client = await self._client(scope, headers, send, is_sse=handle != self._serve_endpoint)
-        if client is None:
-            return
+                return responses.send_empty(send, 204, cors.preflight_headers(headers)), send
+        if self._tokens is None:
+            client = self._addresses.client(scope, headers, "" if self._user is None else self._user(scope))
+        else:
+            known = self._tokens.known_client(headers)
+            if known is None or scope["method"] != "POST":  # what a POST needs is in its body
+                return self._serve_authorized(self._tokens, handle, scope, headers, receive, send), send
+            client = known
         CALLER.set(Caller(client.owner, self._engine.turns))
-        try:
-            await handle(scope, headers, client, receive, send)
-        except ClusterUnavailable as error:
-            _LOG.debug("%s", error)
-            reason = "the workers of this server cannot reach each other now; try again"
-            await responses.send_error(send, 503, reason, headers=(responses.RETRY_AFTER,))
+        return handle(scope, headers, client, receive, send), send
 
-    async def _serve_metadata(self, scope: Scope, headers: Mapping[str, str], path: str, send: Send) -> None:
-        """Serve the public metadata about access tokens; refuse other paths."""
+    async def _serve_authorized(  # noqa: PLR0913, PLR0917 (of `_response`)
+        self,
+        tokens: TokenCheck,
+        handle: Callable[..., Awaitable[None]],
+        scope: Scope,
+        headers: Mapping[str, str],
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        client = await self._authorized(tokens, scope, headers, send, is_sse=handle != self._serve_endpoint)
+        if client is not None:
+            CALLER.set(Caller(client.owner, self._engine.turns))
+            await handle(scope, headers, client, receive, send)
+
+    async def _serve_other(self, scope: Scope, headers: Mapping[str, str], path: str, send: Send) -> None:
+        """Serve health checks and the public metadata about access tokens; refuse other paths."""
+        if self._health is not None and self._health.has(path):
+            await self._health.serve(self._state, scope["method"], path, send)
+            return
         document = None if self._tokens is None else self._tokens.metadata.document(path)
+        # The metadata is for pages of any origin, but its Host is checked.
+        checked = headers if document is None else {name: headers[name] for name in headers if name != "origin"}
+        refusal = self._origin_check.refusal(checked)
+        if refusal is not None:
+            await responses.send_error(send, 403, refusal)
+            return
         if self._tokens is None or document is None:
             reason = f"nothing is served at this path; the endpoint is {scope.get('root_path', '')}{self._path}"
             await responses.send_error(send, 404, reason)
             return
-        # It is for pages of any origin, but its Host is checked.
-        refusal = self._origin_check.refusal({name: headers[name] for name in headers if name != "origin"})
-        if refusal is not None:
-            await responses.send_error(send, 403, refusal)
-            return
         await self._tokens.metadata.serve(scope, document, send)
 
-    async def _client(self, scope: Scope, headers: Mapping[str, str], send: Send, *, is_sse: bool) -> Client | None:
+    async def _authorized(
+        self, tokens: TokenCheck, scope: Scope, headers: Mapping[str, str], send: Send, *, is_sse: bool
+    ) -> Client | None:
         """Return who sends a request; refuse the request and return None if its token does not allow it."""
-        tokens = self._tokens
-        if tokens is None:
-            return self._addresses.client(scope, headers, "" if self._user is None else self._user(scope))
-        found = tokens.known_client(headers) or await tokens.client(headers, send, is_sse=is_sse)
+        owner = self._addresses.client(scope, headers, "").owner
+        found = await tokens.client(headers, send, owner=owner, is_sse=is_sse)
         if found is None or found.access is None or scope["method"] == "POST":
-            return found  # what a POST needs is in its body
+            return found
         return None if await tokens.refuse_scopes(send, found.access, (), is_sse=is_sse) else found
 
     def _route(self, path: str) -> Callable[..., Awaitable[None]] | None:
-        if path == self._path or _is_same(path, self._path):
+        if _is_same(path, self._path):
             return self._serve_endpoint
         if _LEGACY_SSE_REVISION in self._engine.handlers.handshake_revisions:
             if _is_same(path, self._sse_path):
@@ -282,25 +323,31 @@ class Application:
                 return self._serve_message
         return None
 
-    async def _serve_endpoint(
+    def _serve_endpoint(
         self, scope: Scope, headers: Mapping[str, str], client: Client, receive: Receive, send: Send
-    ) -> None:
+    ) -> Awaitable[None]:
         method = scope["method"]
         if method == "POST":
-            body = await self._read_body(headers, client, receive, send, accepted=(JSON, EVENT_STREAM))
-            if body is not None:
-                await PostRequest(self._state, headers, client, receive, send, scope).serve(body)
-        elif method not in ("GET", "DELETE") or not self._engine.handlers.handshake_revisions:
+            refused = refusal(headers.get("content-type"), headers.get("content-encoding"), headers.get("accept"))
+            if refused is not None:
+                return responses.send_error(send, refused.status, refused.reason, headers=refused.headers)
+            return self._serve_post(scope, headers, client, receive, send)
+        if method not in ("GET", "DELETE") or not self._engine.handlers.handshake_revisions:
             # 2026-07-28, basic/transports/streamable-http, "Earlier Streamable HTTP Revisions".
             allowed = "GET, POST, DELETE" if self._engine.handlers.handshake_revisions else "POST"
-            await _refuse_method(send, f"the endpoint does not accept {method}, only {allowed}", allowed)
-        elif method == "DELETE":
-            await session_endpoint.delete(self._state, headers, client.user, send)
-        elif not accepts(headers.get("accept"), EVENT_STREAM):
+            return _refuse_method(send, f"the endpoint does not accept {method}, only {allowed}", allowed)
+        if method == "DELETE":
+            return get_delete_request.delete(self._state, headers, client.user, send)
+        if not accepts(headers.get("accept"), EVENT_STREAM):
             reason = "this is the endpoint of an MCP server; send a POST, or a GET that accepts text/event-stream"
-            await responses.send_error(send, 406, reason)
-        else:
-            await session_endpoint.get(self._state, headers, client, receive, send, responses.abort_of(scope))
+            return responses.send_error(send, 406, reason)
+        return get_delete_request.get(self._state, headers, client, receive, send, responses.abort_of(scope))
+
+    async def _serve_post(
+        self, scope: Scope, headers: Mapping[str, str], client: Client, receive: Receive, send: Send
+    ) -> None:
+        body = await self._read_body(receive, headers, client)
+        await PostRequest(self._state, headers, client, receive, send, scope).serve(body)
 
     async def _serve_sse(
         self, scope: Scope, headers: Mapping[str, str], client: Client, receive: Receive, send: Send
@@ -318,41 +365,23 @@ class Application:
         if scope["method"] != "POST":
             await _refuse_method(send, "this path accepts only POST, which sends a message", "POST")
             return
-        body = await self._read_body(headers, client, receive, send, accepted=())
-        if body is not None:
-            await self._legacy_sse.post(scope, headers, client, body, send)
+        refused = refusal(headers.get("content-type"), headers.get("content-encoding"))
+        if refused is not None:
+            await responses.send_error(send, refused.status, refused.reason, headers=refused.headers)
+            return
+        body = await self._read_body(receive, headers, client)
+        await self._legacy_sse.post(scope, headers, client, body, send)
 
-    async def _read_body(
-        self, headers: Mapping[str, str], client: Client, receive: Receive, send: Send, *, accepted: tuple[str, ...]
-    ) -> bytes | None:
-        """Return the body of a POST; refuse the request and return None if its headers or its length are wrong."""
-        if not is_json(headers.get("content-type")):
-            await responses.send_error(send, 415, f"the Content-Type must be {JSON}")
-            return None
-        encoding = headers.get("content-encoding")
-        if encoding is not None and encoding.strip().lower() not in ("", "identity"):
-            # RFC 9110, 15.5.16: `Accept-Encoding` tells that the encoding is the problem, and which one is accepted.
-            reason = "the body must not have a Content-Encoding; send it uncompressed"
-            await responses.send_error(send, 415, reason, headers=((b"accept-encoding", b"identity"),))
-            return None
-        accept = headers.get("accept")
-        for each in accepted:
-            if not accepts(accept, each):
-                await responses.send_error(send, 406, f"the Accept header must allow {' and '.join(accepted)}")
-                return None
-        try:
-            return await read_body(
-                receive,
-                headers,
-                client.owner,
-                self._uploads,
-                max_bytes=self._engine.limits.max_frame_bytes,
-                seconds=self.limits.body_seconds,
-            )
-        except BodyRefused as error:
-            # The rest of the body is not read, so the connection cannot be used for another request.
-            await responses.send_error(send, error.status, error.reason, headers=((b"connection", b"close"),))
-        return None
+    def _read_body(self, receive: Receive, headers: Mapping[str, str], client: Client) -> Awaitable[bytes]:
+        return read_body(
+            receive,
+            headers,
+            client.owner,
+            self._uploads,
+            max_bytes=self._engine.limits.max_frame_bytes,
+            seconds=self.limits.body_seconds,
+            is_on_asyncio=self._state.is_on_asyncio,
+        )
 
 
 def _is_same(path: str, served: str) -> bool:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.limits import HttpLimits
-from mcpgen.runtime.server.functions.invocation import is_async
+from mcpgen.runtime.server.functions.awaitables import is_async
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mcpgen.runtime.http.server.auth.protection import Protect
-    from mcpgen.runtime.http.server.event_store import EventStore
     from mcpgen.runtime.http.server.responses import Scope
     from mcpgen.runtime.server.cluster.cluster import Cluster
+    from mcpgen.runtime.server.event_store import EventStore
 
 __all__ = ["Options", "check_options", "check_paths"]
 
@@ -34,6 +34,7 @@ class Options(TypedDict, total=False):
     trusted_proxies: Sequence[str] | None
     cluster: Cluster | None
     auth: Protect | None
+    health: str | None
 
 
 def check_options(limits: object, user: object, events: object, auth: object, cluster: object) -> None:
@@ -48,16 +49,14 @@ def check_options(limits: object, user: object, events: object, auth: object, cl
         )
     if user is not None and (not callable(user) or is_async(user)):
         raise UsageError(f"`user` must be a plain function that takes the scope and returns a str, not {user!r}")
-    if events is not None and not hasattr(events, "append"):
+    if events is not None and (isinstance(events, type) or not hasattr(events, "append")):
         raise UsageError(f"`events` must be an event store, such as MemoryEventStore(), not {events!r}")
-    if auth is not None and not hasattr(auth, "resource"):
+    if auth is not None and (isinstance(auth, type) or not hasattr(auth, "resource")):
         raise UsageError(f"`auth` must be a Protect, such as Protect(resource=…, issuers=[…]), not {auth!r}")
     if auth is not None and user is not None:
         raise UsageError("`auth` and `user` exclude each other, since the token names the user; remove `user`")
-    if cluster is not None and not hasattr(cluster, "listen"):
+    if cluster is not None and (isinstance(cluster, type) or not hasattr(cluster, "listen")):
         raise UsageError(f'`cluster` must be a cluster, such as Redis("redis://127.0.0.1:6379"), not {cluster!r}')
-    if cluster is not None and auth is not None:
-        raise UsageError("`auth` and `cluster` cannot be used together yet; pass `user` instead of `auth`")
 
 
 def check_paths(**paths: str) -> None:
@@ -66,9 +65,12 @@ def check_paths(**paths: str) -> None:
     Raises:
         UsageError: One is not a path, or two are equal.
     """
+    named: dict[str, str] = {}
     for name, path in paths.items():
+        if not isinstance(cast("object", path), str):
+            raise UsageError(f"`{name}` must be a path, such as '/mcp', not {path!r}")
         if not path.startswith("/") or "?" in path or "#" in path:
             raise UsageError(f"`{name}` is {path!r}; it must begin with / and contain neither ? nor #")
-    if len(set(paths.values())) < len(paths):
-        names = ", ".join(f"`{each}`" for each in paths)
-        raise UsageError(f"{names} must be different paths, but they are {', '.join(paths.values())}")
+        other = named.setdefault(path, name)
+        if other != name:
+            raise UsageError(f"`{other}` and `{name}` must be different paths, but both are {path!r}")

@@ -1,10 +1,13 @@
 """The fast path of tool calls over HTTP: the function starts in the task of its HTTP request.
 
-Theory of operation. A task for the handler, a `ResponseBuffer` and a connection are needed for what a handler may do:
-wait, report progress, send requests, outlive its request. Most calls are of functions that take no `Context`, so all
-that they can do is wait; and most of these do not. Such a function starts at once, in the task that reads its request.
-If it returns a result without waiting, that is the answer. If it waits, fails or requires input, the call goes on in
-the same task, with the objects that every other call has.
+Theory of operation. A task for the handler, a stream and a ticket are needed for what a handler may do: wait, report
+progress, send requests, outlive its request. Most functions do none of that. So a function starts at once, in the task
+that reads its request. If it returns a result without waiting, that is the answer. If it waits, fails or requires
+input, the call goes on in the same task, with the objects that every other call has.
+
+A function that takes a `Context` starts so only if it has no ``await``: it then cannot wait, and cannot send anything,
+since all that sends has to be awaited. Any other may send something at once, and goes on when its client disconnects.
+So it gets a stream and a task of its own first.
 
 This needs asyncio, whose tasks can be cancelled from outside.
 """
@@ -20,13 +23,17 @@ import msgspec
 from msgspec import Struct, UnsetType
 
 from mcpgen.runtime.errors import McpgenError, RequestError
+from mcpgen.runtime.http.server.first_step import Waiting, first_step
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.protocol.capabilities import client_peer
 from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.protocol.spans import has_opentelemetry
+from mcpgen.runtime.server.context import Context
 from mcpgen.runtime.server.dispatcher import result_json
-from mcpgen.runtime.server.fast_path import text_json
+from mcpgen.runtime.server.exchange import Exchange, OpenRequest
+from mcpgen.runtime.server.fast_path import plain_json
+from mcpgen.runtime.server.functions.results import StructuredJson
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
@@ -37,11 +44,11 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.connection import Connection
     from mcpgen.runtime.server.engine import Engine
-    from mcpgen.runtime.server.exchange import Exchange, MethodHandler
+    from mcpgen.runtime.server.exchange import MethodHandler
     from mcpgen.runtime.server.handler_table import HandlerTable
     from mcpgen.runtime.server.server_session import ServerSession
 
-__all__ = ["CALL", "DirectCall", "start_stateless_call", "start_session_call", "finish_call"]
+__all__ = ["CALL", "DirectCall", "finish_call", "open_request", "start_session_call", "start_stateless_call"]
 
 CALL: Final = "tools/call"
 
@@ -55,43 +62,57 @@ class DirectCall:
         handler: How the call is served.
         params: The params of the function.
         peer: The client.
+        exchange: What the `Context` of the function is about; None if it takes none.
         is_waiting: Whether the function has to wait.
     """
 
-    __slots__ = ("_failure", "_steps", "_value", "_waits_for", "handler", "is_waiting", "params", "peer")
+    __slots__ = ("_failure", "_outcome", "exchange", "handler", "is_waiting", "params", "peer")
 
-    def __init__(self, handler: MethodHandler, params: Struct, peer: Peer) -> None:
+    def __init__(
+        self,
+        handler: MethodHandler,
+        params: Struct,
+        peer: Peer,
+        context: Context[Any] | None = None,
+        exchange: Exchange | None = None,
+    ) -> None:
+        self.handler: MethodHandler = handler
         self.params: Struct = params
         self.peer: Peer = peer
-        self.is_waiting: bool = False
-        self._value: Any = None
+        self.exchange: Exchange | None = exchange
         self._failure: BaseException | None = None
-        self._steps: Generator[Any, Any, Any] | None = None
-        self._waits_for: Any = None
-        self.handler: MethodHandler = handler
+        self._outcome: Any = None  # the result, or the rest of the call
         try:
-            self._steps = handler.call(params, None).__await__()
-            self._waits_for = next(self._steps)
-            self.is_waiting = True
-        except StopIteration as done:
-            self._value = done.value
+            self._outcome = first_step(handler.call(params, context))
         except BaseException as failure:  # noqa: BLE001 (raised where the function is awaited)
             self._failure = failure
+        self.is_waiting: bool = type(self._outcome) is Waiting
 
     def close(self) -> None:
         """Cancel the function where it waits."""
-        if self.is_waiting and self._steps is not None:
-            self._steps.close()
+        if self.is_waiting:
+            try:
+                self._outcome.close()
+            except BaseException:  # noqa: BLE001 (of a function whose request is refused)
+                _LOG.exception("a handler raised an exception when its request was refused")
+        self._failure = None  # its traceback refers to this object
 
     def answer(self, request: Request, handlers: HandlerTable) -> bytes | None:
         """Return the answer to *request* if the function has returned a result that can be sent; None otherwise."""
-        result = text_json(self.handler, self._value)
-        if result is None and type(self._value) is models.CallToolResult:
+        value = self._outcome
+        result = plain_json(self.handler, value)
+        if result is None:
+            if type(value) is StructuredJson:
+                value = value.to_result()
+            if type(value) is not models.CallToolResult:
+                return None
             try:
-                result = result_json(handlers, self.handler, self.peer, self._value)
+                result = result_json(handlers, self.handler, self.peer, value)
             except McpgenError:  # it is raised again where it becomes an error response
                 return None
-        return None if result is None else envelope.encode_response(request.id, result)
+        if self.exchange is not None:
+            self.exchange.has_ended = True  # a task that the function has started may still have the context
+        return envelope.encode_response(request.id, result)
 
     def as_handler(self) -> MethodHandler:
         """Return how the call is served, with a function that goes on from here."""
@@ -102,19 +123,29 @@ class DirectCall:
         return await self
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            try:
-                raise failure
-            finally:
-                del failure  # its traceback refers to this frame, and to the one of `__init__`
-        if not self.is_waiting:
-            return self._value
-        return (yield from _with_wakers(self._steps, self._waits_for))
+        if self.is_waiting:
+            steps: Generator[Any, Any, Any] = self._outcome.__await__()
+            return (yield from steps)
+        if self._failure is None:
+            return self._outcome
+        failure, self._failure = self._failure, None
+        try:
+            raise failure
+        finally:
+            del failure  # its traceback refers to this frame, and to the one of `__init__`
 
 
-def start_stateless_call(engine: Engine, headers: Mapping[str, str], meta: RequestMeta) -> DirectCall | None:
-    """Start a call of a stateless client; return None if it needs the general path, or must be refused there."""
+def start_stateless_call(
+    engine: Engine,
+    headers: Mapping[str, str],
+    request: Request,
+    meta: RequestMeta,
+    open_session: Callable[[], ServerSession],
+) -> DirectCall | None:
+    """Start a call of a stateless client; return None if it needs the general path, or must be refused there.
+
+    *open_session* returns the session of the request, for a function that takes a `Context`.
+    """
     handlers, revision, name = engine.handlers, meta.revision, meta.name
     if isinstance(revision, UnsetType) or isinstance(name, UnsetType) or revision not in handlers.stateless_revisions:
         return None
@@ -127,7 +158,13 @@ def start_stateless_call(engine: Engine, headers: Mapping[str, str], meta: Reque
         peer = client_peer(revision, meta.client_capabilities, meta.client_info, engine.limits)
     except RequestError:
         return None
-    return _start(handlers, meta, peer)
+    found = _function(handlers, meta, peer)
+    if found is None:
+        return None
+    handler, params = found
+    if not handler.takes_context:
+        return DirectCall(handler, params, peer)
+    return None if handler.may_wait else _start_with_context(handler, params, open_session(), request, meta, peer)
 
 
 def start_session_call(session: ServerSession, request: Request, meta: RequestMeta) -> DirectCall | None:
@@ -139,53 +176,34 @@ def start_session_call(session: ServerSession, request: Request, meta: RequestMe
         return None
     if session.engine.tasks is not None or not session.has_declared(peer.revision, CALL):
         return None
-    return _start(session.handlers, meta, peer)
-
-
-def _start(handlers: HandlerTable, meta: RequestMeta, peer: Peer) -> DirectCall | None:
-    handler = handlers.method_handlers(peer.revision).get(CALL)
-    found = None if handler is None or handler.fast_path is None else handler.fast_path(meta)
-    if found is None or found[0].takes_context or has_opentelemetry():  # `Connection.serve` opens the span
+    found = _function(session.handlers, meta, peer)
+    if found is None:
         return None
-    return DirectCall(found[0], found[1], peer)
+    handler, params = found
+    if not handler.takes_context:
+        return DirectCall(handler, params, peer)
+    return None if handler.may_wait else _start_with_context(handler, params, session, request, meta, peer)
 
 
-class _Waker(asyncio.Future[None]):
-    """Is done when *awaited* is, but never has its exception."""
-
-    def __init__(self, awaited: asyncio.Future[Any]) -> None:
-        super().__init__(loop=awaited.get_loop())
-        self._awaited = awaited
-        awaited.add_done_callback(self._wake)
-
-    def cancel(self, msg: Any = None) -> bool:  # noqa: ANN401 (of `Future`)
-        return self._awaited.cancel(msg)
-
-    def _wake(self, _: object) -> None:
-        self.set_result(None)
+def _function(handlers: HandlerTable, meta: RequestMeta, peer: Peer) -> tuple[MethodHandler, Struct] | None:
+    """Return how the function of a call is called, and its params; None if the call needs the general path."""
+    method = handlers.method_handlers(peer.revision).get(CALL)
+    if method is None or method.fast_path is None or has_opentelemetry():  # `Connection.serve` opens the span
+        return None
+    return method.fast_path(meta)
 
 
-def _with_wakers(steps: Any, waits_for: Any) -> Generator[Any, Any, Any]:  # noqa: ANN401 (only the event loop knows)
-    """Do *steps*, of which one waits already, and wait for each future by means of a `_Waker`.
+def _start_with_context(  # noqa: PLR0913, PLR0917 (of the functions before)
+    handler: MethodHandler, params: Struct, session: ServerSession, request: Request, meta: RequestMeta, peer: Peer
+) -> DirectCall:
+    exchange = Exchange(open_request(session, request, meta, peer), handler, params, request.params)
+    return DirectCall(handler, params, peer, Context(session.engine, session, exchange, peer), exchange)
 
-    The event loop throws the exception of a future into the task that waits for it. GeneratorExit would close every
-    coroutine of this task, those of the ASGI server too. After a waker, the function gets it from the future itself.
-    """
-    try:
-        while True:
-            value = None
-            try:
-                if asyncio.isfuture(waits_for):
-                    waits_for._asyncio_future_blocking = False  # noqa: SLF001 (as a task does that waits for it)
-                    yield from _Waker(waits_for)
-                else:
-                    value = yield waits_for
-            except BaseException as error:  # noqa: BLE001 (the event loop throws a cancellation into the function)
-                waits_for = steps.throw(error)
-            else:
-                waits_for = steps.send(value)
-    except StopIteration as done:
-        return done.value
+
+def open_request(session: ServerSession, request: Request, meta: RequestMeta, peer: Peer) -> OpenRequest:
+    """Return *request* as an open request of *session*."""
+    token, level = meta.progress_token, meta.log_level
+    return OpenRequest(session, request.id, peer, token, level, access=session.access)
 
 
 class _RequestTask:

@@ -12,14 +12,14 @@ Spec:
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec import Struct
 
-from mcpgen.runtime.http.server.event_store import EventStore, event_id
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.http.sse import encode_event
+from mcpgen.runtime.server.event_store import EventStore, event_id
 
 __all__ = ["EventStream"]
 
@@ -117,12 +117,13 @@ class EventStream(Struct, eq=False):
         if self.response is not None:
             await self.response.drain()
 
-    def start(self, *, retry_ms: int | None) -> None:
+    def start(self, *, retry_ms: int | None, earlier: Sequence[bytes] = ()) -> None:
         """Make the current response a stream of events.
 
         Args:
             retry_ms: If given, an event without data is sent first, which tells the client an id and this reconnection
                 time.
+            earlier: Events, encoded already, that are sent before that.
 
         Spec:
             2025-11-25, basic/transports, "Sending Messages to the Server": the server SHOULD immediately send one.
@@ -131,17 +132,23 @@ class EventStream(Struct, eq=False):
             return
         self.is_resumable = True
         first = b"" if retry_ms is None else self._store_event(b"", retry_ms)
-        self.response.start_stream(self._store_event, first)
+        self.response.start_stream(self._store_event, b"".join((*earlier, first)))
         waiting = self._waiting
         self.forget_waiting()
         for each in waiting or ():
             self.response.write(each)
 
-    def attach(self, response: ResponseBuffer, *, retry_ms: int | None) -> None:
-        """Send waiting and new messages over *response*, and end the connection before it."""
+    def attach(self, response: ResponseBuffer, *, retry_ms: int | None, earlier: Sequence[bytes] = ()) -> None:
+        """Send waiting and new messages over *response*, and end the connection before it.
+
+        Args:
+            response: The response.
+            retry_ms: As for `start`.
+            earlier: Likewise.
+        """
         self.detach()
         self.response = response
-        self.start(retry_ms=retry_ms)
+        self.start(retry_ms=retry_ms, earlier=earlier)
 
     async def resume(self, response: ResponseBuffer, number: int) -> int | None:
         """Send all messages behind *number* over *response*, and end the connection before it.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import ceil
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET, Struct
@@ -81,7 +80,7 @@ class HttpRequest(Struct, eq=False):
             code=error.code,
             request_id=message.id if isinstance(message, Request) else UNSET,
             data=error.data,
-            headers=((b"retry-after", b"%d" % ceil(seconds)),),
+            headers=(responses.retry_after(seconds),),
         )
 
     async def abandon(self, call: DirectCall | None) -> None:

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mcpgen.runtime.http.server.client_address import Client
-    from mcpgen.runtime.http.server.event_store import EventStore
     from mcpgen.runtime.http.server.open_requests import Ticket
     from mcpgen.runtime.limits import HttpLimits
     from mcpgen.runtime.protocol.messages import Message
     from mcpgen.runtime.server.engine import Engine
+    from mcpgen.runtime.server.event_store import EventStore
     from mcpgen.runtime.server.exchange import OpenRequest
     from mcpgen.runtime.server.quota import Entry, Quota
     from mcpgen.runtime.transports.spawner import Spawner
@@ -235,6 +235,11 @@ class HttpSession(CountedConnection):
             if self.entry is not None and not self.is_busy:
                 self.entry.move(IDLE)
 
+    def held(self, request: OpenRequest, /) -> None:
+        """Note the stream on which *request* is answered later."""
+        if self._current_stream is not None:
+            request.stream = self._current_stream
+
     def start(self, exchange: Exchange) -> None:
         """Run the handler of *exchange*."""
         if exchange.request is not None and self._current_stream is not None:
@@ -291,7 +296,7 @@ class HttpSession(CountedConnection):
     def end_of_input(self) -> None:
         """Handle the shutdown of the application: fail pending requests to the client, and end the GET stream."""
         super().end_of_input()
-        self.get_stream.detach()
+        self.get_stream.detach(retry_ms=self.retry_ms)
 
     def close(self) -> None:
         """Cancel all handlers, end all streams, and drop their stored events."""

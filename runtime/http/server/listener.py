@@ -82,7 +82,9 @@ class Listener:
         self._resume()
 
     def close(self) -> None:
-        """Accept no more connections."""
+        """Accept those that wait, and no more."""
+        if self._pause is None:
+            self._accept_all()
         self._loop.remove_reader(self._socket)
         if self._pause is not None:
             self._pause.cancel()

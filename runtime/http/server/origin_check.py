@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import re
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from msgspec import Struct
 
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.protocol.argument_checks import check_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,6 +87,7 @@ class OriginCheck:
     ) -> None:
         if allowed_hosts is not None and not allowed_hosts:
             raise UsageError("`allowed_hosts` is empty, which refuses every request; use ['*'] to allow any host")
+        check_texts(bound_to=bound_to)
         own = None if bound_to is None else _loopback_name(bound_to)
         self._loopback_origins = own is not None and allowed_origins is None
         self._loopback_hosts = own is not None and allowed_hosts is None
@@ -154,6 +156,9 @@ class OriginCheck:
 def _entries(allowed: Sequence[str] | None, setting: str) -> Sequence[str]:
     if isinstance(allowed, str):  # which is a sequence of strings, too
         raise UsageError(f"`{setting}` must be a list of strings, not the string {allowed!r}")
+    for each in allowed or ():
+        if not isinstance(cast("object", each), str):
+            raise UsageError(f"`{setting}` must be a list of strings, but it has {each!r}")
     return allowed or ()
 
 

@@ -10,15 +10,22 @@ Spec:
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
+from mcpgen.runtime.http.media_types import EVENT_STREAM, JSON, accepts, is_json
 from mcpgen.runtime.http.server import responses, session_request
 from mcpgen.runtime.http.server.auth.required_scopes import refuse_scopes
 from mcpgen.runtime.http.server.auth.token_expiry import ending_with_token
-from mcpgen.runtime.http.server.direct_calls import CALL, finish_call, start_session_call, start_stateless_call
+from mcpgen.runtime.http.server.direct_calls import (
+    CALL,
+    finish_call,
+    open_request,
+    start_session_call,
+    start_stateless_call,
+)
 from mcpgen.runtime.http.server.http_request import HttpRequest
 from mcpgen.runtime.http.server.open_requests import OPEN_REQUEST_BYTES
 from mcpgen.runtime.http.server.response_buffer import SMALL_BYTES
@@ -36,24 +43,55 @@ from mcpgen.runtime.protocol.negotiation import oversized_part, read_meta
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.protocol.reading_policy import SUSPECT
 from mcpgen.runtime.server.dispatcher import take
-from mcpgen.runtime.server.exchange import Exchange, OpenRequest
+from mcpgen.runtime.server.exchange import Exchange
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from mcpgen.runtime.http.server.direct_calls import DirectCall
     from mcpgen.runtime.http.server.http_session import HttpSession
     from mcpgen.runtime.http.server.shared_state import SharedState
     from mcpgen.runtime.protocol.messages import Message
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.connection import Connection
+    from mcpgen.runtime.server.server_session import ServerSession
+    from mcpgen.runtime.transports.spawner import Spawner
 
-__all__ = ["PostRequest"]
+__all__ = ["PostRequest", "refusal"]
 
 # How much memory the parts of a message take beside its bytes, if it is not counted exactly.
 _DECODED_FACTOR: Final = 4
 
 
+class Refusal(NamedTuple):
+    """Why the content of a POST is refused before it is read."""
+
+    status: int
+    reason: str
+    headers: tuple[responses.Header, ...] = ()
+
+
+_ANSWERS: Final = (JSON, EVENT_STREAM)
+
+
+@lru_cache(maxsize=256)  # most clients send the same few values; the call takes a third of the checks
+def refusal(content_type: str | None, content_encoding: str | None, accept: str | None = None) -> Refusal | None:
+    """Return why a POST with these headers is refused; None if it is not."""
+    if not is_json(content_type):
+        return Refusal(415, f"the Content-Type must be {JSON}")
+    if content_encoding is not None and content_encoding.strip().lower() not in ("", "identity"):
+        # RFC 9110, 15.5.16: `Accept-Encoding` tells that the encoding is the problem, and which one is accepted.
+        reason = "the body must not have a Content-Encoding; send it uncompressed"
+        return Refusal(415, reason, ((b"accept-encoding", b"identity"),))
+    if not all(accepts(accept, each) for each in _ANSWERS):
+        return Refusal(406, f"the Accept header must allow {' and '.join(_ANSWERS)}")
+    return None
+
+
 class PostRequest(HttpRequest, eq=False):
     """One POST on the endpoint, which it answers."""
+
+    _connection: StatelessConnection | None = None
 
     async def serve(self, body: bytes) -> None:
         """Handle the message in *body*, and answer it."""
@@ -75,16 +113,17 @@ class PostRequest(HttpRequest, eq=False):
             if state.cluster is not None and await self._is_relayed(state.cluster, meta, is_stateless):
                 return
             session = None if is_stateless else session_request.find_session(self)
-            may_need_scopes = state.tokens is not None or state.engine.handlers.scopes is not None
-            if may_need_scopes and await refuse_scopes(state, self.client, self.send, message, meta):
+            may_lack_scopes = state.tokens is not None and not state.has_scopes(self.client)
+            may_need_more = state.engine.handlers.scopes is not None
+            if (may_lack_scopes or may_need_more) and await refuse_scopes(state, self.client, self.send, message, meta):
                 return
             rates, own = state.rates, None if session is None else session.bucket
             if rates is not None and (seconds := rates.wait_seconds(message, self.client, own)):
                 await self.refuse_rate(message, seconds)
             elif meta is None or not isinstance(message, Request):
                 await (self._serve_stateless_other(message) if is_stateless else session_request.serve(self, message))
-            elif message.method == CALL and await self._serve_directly(message, meta, session, is_stateless):
-                return
+            elif message.method == CALL and (answer := self._direct_answer(message, meta, session, is_stateless)):
+                await answer
             elif is_stateless:
                 await self._serve_stateless(message, meta)
             else:
@@ -93,40 +132,40 @@ class PostRequest(HttpRequest, eq=False):
             if self.ticket is not None:
                 self.ticket.release()
 
-    async def _serve_directly(
+    def _direct_answer(
         self,
         request: Request,
         meta: RequestMeta,
         session: HttpSession | None,
         is_stateless: bool,  # noqa: FBT001 (of `serve`)
-    ) -> bool:
-        """Start a tool call in this task, and answer it; return False if that is not possible."""
+    ) -> Awaitable[None] | None:
+        """Start a tool call in this task, and return what sends its answer; None if that is not possible."""
         state = self.state
         if not state.runs_inline:
-            return False
+            return None
         if len(self.body) > state.small_bytes and oversized_part(request, meta, state.engine.limits) is not None:
-            return False
+            return None
         call: DirectCall | None = None
         if is_stateless:
-            call = start_stateless_call(state.engine, self.headers, meta)
+            call = start_stateless_call(state.engine, self.headers, request, meta, self._open_session)
         elif session is not None:
+            session.session.access = self.client.access  # each request has a token of its own
             call = start_session_call(session.session, request, meta)
         if call is None:
-            return False
+            return None
         answer = call.answer(request, state.engine.handlers)
-        if answer is not None and len(answer) > SMALL_BYTES:
-            self.state.engine.turns.spend(len(answer))
-            response = self.state.new_response(self.client, None)
-            response.write(answer)
-            del answer, call  # a client that does not read would hold a copy in each of them
-            await responses.send_large(self.state, response, self.send, responses.abort_of(self.scope))
-        elif answer is not None:
-            await responses.send_json(self.send, answer)
-        elif session is None:
-            await self._answer_stateless(request, meta, call)
-        else:
-            await session_request.answer(self, session, request, _exchange(session, request, meta, call), call)
-        return True
+        if answer is None:
+            if session is None:
+                return self._answer_stateless(request, meta, call)
+            return session_request.answer(self, session, request, _exchange(session, request, meta, call), call)
+        if self._connection is not None:
+            self._connection.close()
+        if len(answer) <= SMALL_BYTES:
+            return responses.send_json(self.send, answer)
+        state.engine.turns.spend(len(answer))
+        response = state.new_response(self.client, None)
+        response.write(answer)  # not kept here: a client that does not read would hold two copies
+        return responses.send_large(state, response, self.send, responses.abort_of(self.scope))
 
     async def _is_relayed(
         self,
@@ -180,9 +219,11 @@ class PostRequest(HttpRequest, eq=False):
         ticket = self.open_ticket()
         if ticket is None:
             await self.abandon(call)
+            if self._connection is not None:
+                self._connection.close()
             return
-        response = state.new_response(self.client, responses.abort_of(self.scope))
-        connection = StatelessConnection(state.engine, response, spawner, state.open_quota, self.client, ticket)
+        connection = self._connection or self._connect(spawner)
+        response = connection.open(ticket, responses.abort_of(self.scope))
         state.connections[connection] = None
         state.add_response(response)
         try:
@@ -212,6 +253,19 @@ class PostRequest(HttpRequest, eq=False):
             del state.connections[connection]
             connection.close()
 
+    def _connect(self, spawner: Spawner) -> StatelessConnection:
+        state = self.state
+        response = state.new_response(self.client, None)
+        return StatelessConnection(state.engine, response, spawner, state.open_quota, self.client)
+
+    def _open_session(self) -> ServerSession:
+        """Return the session of a stateless call whose function takes a `Context`."""
+        spawner = self.state.spawner
+        if spawner is None:  # unreachable: `runs_inline` says that there is one
+            raise AssertionError
+        self._connection = self._connect(spawner)
+        return self._connection.session
+
     async def _serve_stateless_other(self, message: Message | Batch | Malformed) -> None:
         """Answer a stateless message that is not a request: accept a notification, refuse everything else.
 
@@ -232,7 +286,9 @@ class PostRequest(HttpRequest, eq=False):
 
 
 def _exchange(connection: Connection, request: Request, meta: RequestMeta, call: DirectCall) -> Exchange:
-    session = connection.session
-    token, level = meta.progress_token, meta.log_level
-    open_request = OpenRequest(session, request.id, call.peer, token, level, access=session.access)
-    return Exchange(open_request, call.as_handler(), call.params, request.params)
+    """Return the exchange of *call*, which goes on with it."""
+    if call.exchange is None:
+        opened = open_request(connection.session, request, meta, call.peer)
+        return Exchange(opened, call.as_handler(), call.params, request.params)
+    call.exchange.handler = call.as_handler()
+    return call.exchange

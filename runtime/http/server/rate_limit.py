@@ -54,12 +54,16 @@ class Bucket:
 
     Attributes:
         full_at: When no token is missing any more.
+        name: Whose they are, in all workers of a server; empty if only this one knows.
+        settled_at: When no token is missing of those that other workers know of.
     """
 
-    __slots__ = ("full_at",)
+    __slots__ = ("full_at", "name", "settled_at")
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "") -> None:
         self.full_at: float = 0
+        self.name: str = name
+        self.settled_at: float = 0
 
 
 class RateLimiter:
@@ -68,6 +72,9 @@ class RateLimiter:
     Args:
         limit: The size of each bucket, and how fast it fills.
         clock: Returns monotonic seconds.
+
+    Attributes:
+        used: The buckets with missing tokens, by name, which other workers share; None if there are none.
     """
 
     def __init__(self, limit: RateLimit, clock: Callable[[], float]) -> None:
@@ -76,6 +83,7 @@ class RateLimiter:
         self._full_seconds = self._token_seconds * limit.burst
         # Half a token more, because sums of floats are not exact.
         self._max_seconds = self._token_seconds * (limit.burst + 0.5)
+        self.used: dict[str, Bucket] | None = None
         self._clock = clock
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()  # least recently used first
 
@@ -106,6 +114,8 @@ class RateLimiter:
         if full_at - now > self._max_seconds:
             return full_at - now - self._full_seconds
         bucket.full_at = full_at
+        if self.used is not None and bucket.name:
+            self.used[bucket.name] = bucket
         return 0
 
     def _bucket(self, owner: str) -> Bucket:
@@ -113,7 +123,7 @@ class RateLimiter:
         if found is not None:
             self._buckets.move_to_end(owner)
             return found
-        found = self._buckets[owner] = Bucket()
+        found = self._buckets[owner] = Bucket(f"owner {owner}")
         if len(self._buckets) > _MAX_BUCKETS:
             self._buckets.popitem(last=False)
         return found

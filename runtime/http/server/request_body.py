@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import anyio
 
 from mcpgen.runtime.errors import McpgenError, seconds_text
+from mcpgen.runtime.http.server.first_step import Waiting, first_step
 from mcpgen.runtime.http.server.open_requests import OPEN_REQUEST_BYTES, TOO_MANY
 from mcpgen.runtime.http.server.responses import ClientDisconnected
 from mcpgen.runtime.http.server.timeouts import with_timeout
-from mcpgen.runtime.server.fair_turns import LARGE_BYTES
+from mcpgen.runtime.server.fair_turns import LARGE_BYTES, REQUEST_COST_BYTES, request_cost
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,11 +22,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.ledger import Account
     from mcpgen.runtime.server.quota import Entry, Quota
 
-__all__ = ["REQUEST_COST_BYTES", "BodyRefused", "Uploads", "read_body"]
-
-# What a request costs of a turn at least, as `FairTurns` counts: a turn takes 128 small ones. A client may send one
-# on each of thousands of connections.
-REQUEST_COST_BYTES: Final = 2048
+__all__ = ["BodyRefused", "Uploads", "read_body"]
 
 # Python parses longer numbers slowly.
 _MAX_LENGTH_DIGITS: Final = 15
@@ -91,10 +89,10 @@ class _Upload:
         self._entry = self._quota.admit(self._owner, size, give_way=self.scope.cancel)
         return self._entry is not None
 
-    async def wait_turn(self) -> None:
-        """Return when the event loop has time to decode it."""
-        if self._turns.is_used_up:
-            await self._turns.wait_to_decode(self._owner, self._size)
+    async def wait_turn(self, body: bytearray) -> None:
+        """Return when the event loop has time to decode it, which is complete now."""
+        if self._turns.is_request_to_wait or (self._turns.is_used_up and len(body) > LARGE_BYTES):
+            await self._turns.wait_to_decode(self._owner, len(body), request_cost(body))
 
     def end(self) -> None:
         """Count it no longer."""
@@ -104,7 +102,14 @@ class _Upload:
 
 
 async def read_body(  # noqa: PLR0913 (the request, and its limits)
-    receive: Receive, headers: Mapping[str, str], owner: str, uploads: Uploads, *, max_bytes: int, seconds: float
+    receive: Receive,
+    headers: Mapping[str, str],
+    owner: str,
+    uploads: Uploads,
+    *,
+    max_bytes: int,
+    seconds: float,
+    is_on_asyncio: bool,
 ) -> bytes:
     """Return the body of a request when the event loop has time to decode it.
 
@@ -115,6 +120,7 @@ async def read_body(  # noqa: PLR0913 (the request, and its limits)
         uploads: Such bodies.
         max_bytes: The limit on its length.
         seconds: The limit on the time until it is complete.
+        is_on_asyncio: Whether the event loop is known to be one of asyncio.
 
     Raises:
         BodyRefused: It exceeds a limit; that of its length can be exceeded by ``Content-Length`` before it is read.
@@ -124,19 +130,25 @@ async def read_body(  # noqa: PLR0913 (the request, and its limits)
     if length is not None and length.isdecimal() and (len(length) > _MAX_LENGTH_DIGITS or int(length) > max_bytes):
         raise _too_long(max_bytes)
     try:
-        message = await with_timeout(seconds, receive())
+        message = first_step(receive()) if is_on_asyncio else await with_timeout(seconds, receive())
+        if isinstance(message, Waiting):
+            async with asyncio.timeout(seconds):
+                message = await message
         if message["type"] == "http.disconnect":
             raise _disconnected()
         body: bytes = message.pop("body", b"")
         is_last = not message.get("more_body", False)
-        if not is_last or uploads.turns.is_used_up:
+        if is_last and len(body) <= REQUEST_COST_BYTES:  # as much as the connection takes
+            if uploads.turns.is_request_to_wait:
+                await uploads.turns.wait_to_decode(owner, len(body), request_cost(body))
+        elif not is_last or uploads.turns.is_request_to_wait or uploads.turns.is_used_up:
             parts, body = [body], b""  # the first part must not be kept while the others arrive
             body = await _read_rest(receive, parts, max_bytes, seconds, _Upload(uploads, owner), is_last=is_last)
     except TimeoutError:
         raise BodyRefused(408, f"the body did not arrive within {seconds_text(seconds)} (body_seconds)") from None
     if len(body) > max_bytes:
         raise _too_long(max_bytes)
-    uploads.turns.spend(len(body) if len(body) > LARGE_BYTES else REQUEST_COST_BYTES)
+    uploads.turns.spend(request_cost(body))
     return body
 
 
@@ -161,7 +173,7 @@ async def _read_rest(  # noqa: PLR0913 (of `read_body`)
                         raise _disconnected()
                     parts.append(message.pop("body", b""))
                     is_last = not message.get("more_body", False)
-            await upload.wait_turn()
+            await upload.wait_turn(body)
             return bytes(body)
     finally:
         upload.end()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
+from math import ceil
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import UNSET
@@ -32,10 +33,12 @@ __all__ = [
     "abort_of",
     "ClientDisconnected",
     "Header",
+    "REFUSALS",
     "RETRY_AFTER",
     "Receive",
     "Scope",
     "Send",
+    "retry_after",
     "send_empty",
     "send_error",
     "send_events_until_disconnect",
@@ -53,8 +56,17 @@ Header: TypeAlias = tuple[bytes, bytes]
 
 _JSON_TYPE: Final[Header] = (b"content-type", b"application/json")
 
+# How many requests of this process were refused with these statuses: for want of rate, and of room.
+REFUSALS: Final = {429: 0, 503: 0}
+
+
+def retry_after(seconds: float) -> Header:
+    """Return the header ``Retry-After``, in whole seconds."""
+    return b"retry-after", b"%d" % ceil(seconds)
+
+
 # When a client may repeat a request that was refused because of load.
-RETRY_AFTER: Final[Header] = (b"retry-after", b"1")
+RETRY_AFTER: Final[Header] = retry_after(1)
 
 # 2026-07-28, basic/transports/streamable-http, "Receiving Messages": `X-Accel-Buffering` tells a proxy not to hold
 # events back. `Cache-Control` keeps caches and compressing proxies from doing the same.
@@ -156,6 +168,8 @@ async def send_error(  # noqa: PLR0913 (the parts of an error, and of a response
     Spec:
         2025-11-25, basic/transports, "Sending Messages to the Server": the body may be an error response without an id.
     """
+    if status in REFUSALS:
+        REFUSALS[status] += 1
     error = Error(code, reason) if data is None else Error(code, reason, data)
     await send_json(send, envelope.encode_error(request_id, error), status, headers)
 

@@ -101,7 +101,8 @@ async def _start_session(post: HttpRequest, request: Request) -> None:
 
 
 async def _serve_in_session(post: HttpRequest, session: HttpSession, message: Message | Batch | Malformed) -> None:
-    session.session.access = post.client.access  # each request has a token of its own
+    # Each request has a token of its own, and another worker may have started the session.
+    session.session.access, session.session.hides = post.client.access, post.client.hides
     revision = session.session.revision
     if isinstance(message, Notification | Response | ErrorResponse):
         take(session.session, message)

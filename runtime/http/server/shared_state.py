@@ -35,6 +35,15 @@ class SharedState(Protocol):
         """Leave the cluster."""
         ...
 
+    @property
+    def is_reachable(self) -> bool:
+        """Whether the cluster can be reached."""
+        ...
+
+    async def start_leaving(self) -> None:
+        """Note that this worker is about to leave, so that others take over the streams of sessions."""
+        ...
+
     def new_session(self, client: Client, spawner: Spawner) -> HttpSession:
         """Return a session that *client* starts here."""
         ...

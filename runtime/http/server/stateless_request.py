@@ -75,13 +75,20 @@ class StatelessConnection(CountedConnection):
 
     __slots__ = ("_response",)
 
-    def __init__(  # noqa: PLR0913, PLR0917 (of `CountedConnection`, and the ticket of its request)
-        self, engine: Engine, response: ResponseBuffer, spawner: Spawner, quota: Quota, client: Client, ticket: Ticket
+    ticket: Ticket | None
+
+    def __init__(
+        self, engine: Engine, response: ResponseBuffer, spawner: Spawner, quota: Quota, client: Client
     ) -> None:
         super().__init__(engine, response, spawner, quota, client)
-        self.ticket: Ticket | None = ticket
-        ticket.on_give_way = self.give_way
         self._response = response
+
+    def open(self, ticket: Ticket, on_abort: Callable[[], object] | None) -> ResponseBuffer:
+        """Count the request by its *ticket* from now on; return what its messages are written to."""
+        self.ticket = ticket
+        ticket.on_give_way = self.give_way
+        self._response.on_abort = on_abort
+        return self._response
 
     def give_way(self) -> None:
         """End the request early, with an error; a subscription ends as at a shutdown."""

@@ -20,6 +20,7 @@ import uvicorn
 
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.server.listener import Listener, connection_quota
+from mcpgen.runtime.http.server.request_cycle import remembered_line
 from mcpgen.runtime.http.server.uvicorn_limits import MAX_HEADS_BYTES, BoundedProtocol
 from mcpgen.runtime.server.quota import Quota
 from mcpgen.runtime.transports.graceful_shutdown import GracefulShutdown
@@ -27,7 +28,7 @@ from mcpgen.runtime.transports.process_memory import return_free_memory, tune_gc
 from mcpgen.runtime.transports.spawner import open_group
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Sequence
     from typing import Self, Unpack
 
     from mcpgen.runtime.http.server.application import Application
@@ -38,11 +39,18 @@ __all__ = ["bind", "free_address", "serve_http", "serve_http_async", "split_addr
 # MCP hosts and people wait about two seconds for a process to exit; the interpreter needs a part of them.
 _SHUTDOWN_SECONDS: Final = 1.7
 
+# What the shutdown needs beside the grace period, if that is a long one.
+_END_SECONDS: Final = 1.2
+
 # How long uvicorn waits for connections after all streams have ended.
 _LINGER_SECONDS: Final = 1
 
 # How long an idle connection stays open, which saves the next request a TCP handshake.
 _KEEP_ALIVE_SECONDS: Final = 30
+
+# Of TCP.
+_MAX_PORT: Final = 65535
+_PORT_DIGITS: Final = 5
 
 
 _OPEN_TO_ALL: Final = "mcpgen: the server is open to all machines that can reach this one, without authentication"
@@ -59,8 +67,10 @@ def split_address(address: object) -> tuple[str, int]:
         host = host[1:-1]
     elif ":" in host:
         host = ""  # an IPv6 address without brackets: its port is ambiguous
-    if not host or not port.isdecimal() or not port.isascii() or int(port) > 65535:  # noqa: PLR2004 (of TCP)
+    if not host or not port.isdecimal() or not port.isascii():
         raise UsageError(f"{address!r} is not HOST:PORT, such as 127.0.0.1:8000 or [::1]:8000")
+    if len(port) > _PORT_DIGITS or int(port) > _MAX_PORT:
+        raise UsageError(f"{address!r} has the port {port[: _PORT_DIGITS + 1]}, which is not between 0 and {_MAX_PORT}")
     return host, int(port)
 
 
@@ -121,6 +131,7 @@ def serve_http(
     address: str,
     options: Options,
     wrap: Callable[[Application], Any] | None = None,
+    descriptors: Sequence[int] = (),
 ) -> None:
     """Serve *server* at *address* until SIGINT or SIGTERM.
 
@@ -132,14 +143,15 @@ def serve_http(
         address: ``HOST:PORT``.
         options: The options of the application except ``bound_to``, which is set here.
         wrap: Returns the ASGI application that uvicorn calls instead.
+        descriptors: Those of sockets that another process has bound to the address already, and that this one closes.
 
     Raises:
         UsageError: The address or an option is not valid.
     """
     with (
-        _Listener(server, address, options, wrap) as listener,
+        _Listener(server, address, options, wrap, descriptors) as listener,
         tune_gc(),
-        GracefulShutdown(_SHUTDOWN_SECONDS) as shutdown,
+        GracefulShutdown(max(_SHUTDOWN_SECONDS, listener.grace_seconds + _END_SECONDS)) as shutdown,
     ):
         use_uvloop = {"use_uvloop": sys.platform != "win32"}
         anyio.run(partial(listener.serve_until, shutdown), backend_options=use_uvloop)
@@ -173,10 +185,12 @@ class _Listener:
         address: str,
         options: Options,
         wrap: Callable[[Application], Any] | None = None,
+        descriptors: Sequence[int] = (),
     ) -> None:
         self._stack = ExitStack()
         with self._stack:
-            self._sockets = [self._stack.enter_context(each) for each in bind(*split_address(address))]
+            bound = [socket.socket(fileno=each) for each in descriptors] or bind(*split_address(address))
+            self._sockets = [self._stack.enter_context(each) for each in bound]
             host, port = self._sockets[0].getsockname()[:2]
             app_options: Options = {"bound_to": host, **options}
             self._app = server.asgi(**app_options)
@@ -188,6 +202,11 @@ class _Listener:
         outer = self._app if wrap is None else wrap(self._app)
         self._uvicorn = _UvicornServer(_config(outer, self._app.limits.write_seconds), self._app, line)
 
+    @property
+    def grace_seconds(self) -> float:
+        """The time that running handlers have to finish."""
+        return self._app.grace_seconds
+
     def __enter__(self) -> Self:
         return self
 
@@ -198,7 +217,8 @@ class _Listener:
         """Serve until a signal requests the shutdown."""
         async with self._app.running(), open_group() as group:
             group.start_soon(self._uvicorn.exit_on_signal, shutdown)
-            group.start_soon(return_free_memory)
+            # It holds header lines, and most of them are used once: ids of sessions, and dates.
+            group.start_soon(return_free_memory, remembered_line.cache_clear)
             await self._uvicorn.serve(sockets=self._sockets)
 
     async def serve_until_cancelled(self) -> None:
@@ -256,12 +276,18 @@ class _UvicornServer(uvicorn.Server):
             quota = connection_quota()
             for each in sockets or []:
                 self._listeners.append(Listener(each, self.config.backlog, quota, self._make_protocol))
-        print(self._line, file=sys.stderr, flush=True)  # noqa: T201 (for the person who started the command)
+        # For the person who started the command; in one piece, because other workers may write theirs.
+        print(f"{self._line}\n", end="", file=sys.stderr, flush=True)  # noqa: T201
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        await self._app.shutdown()
-        for each in self._listeners:
+        for each in self._listeners:  # a balancer, or another process with this socket, takes what is new
             each.close()
+        if self._listeners:
+            for each_socket in sockets or []:
+                each_socket.close()
+        for connection in list(self.server_state.connections):  # idle ones, and others after their response
+            connection.shutdown()
+        await self._app.shutdown()
         await super().shutdown(sockets)
 
     def _make_protocol(self) -> BoundedProtocol:

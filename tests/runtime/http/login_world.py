@@ -7,7 +7,7 @@ import json
 import secrets
 import socket
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import anyio
@@ -19,14 +19,23 @@ from mcpgen.runtime.http.auth.pkce import code_challenge
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, MutableMapping
+    from contextlib import AbstractAsyncContextManager
+
+T = TypeVar("T")
 
 PRM = "/.well-known/oauth-protected-resource/mcp"
 METADATA = "/.well-known/oauth-authorization-server"
 
 
-def example_server() -> Server:
-    """Return a server with one tool."""
+def example_server(world: LoginWorld) -> Server:
+    """Return a server with a tool that returns, and one that waits."""
     server = Server("protected")
+
+    @server.tool
+    async def wait() -> str:
+        world.waiting.set()
+        await world.gate.wait()
+        return "done"
 
     @server.tool
     def greet(name: str) -> str:
@@ -55,6 +64,11 @@ class LoginWorld:
         proofs: The proofs of DPoP at ``/mcp``.
         nonce: The nonce that both demand in such proofs, if any.
         binds: Whether tokens are bound to the key of a proof.
+        is_strict: Whether a client may request only the scopes that it has registered.
+        wants_client_id: Whether the token endpoint wants the id of the client in the form, even with HTTP Basic.
+        keeps_scopes: Whether a refreshed token has the scopes of the last one.
+        waiting: Set when the tool that waits was called.
+        gate: What it waits for.
         overrides: Answers by path, for other documents: a status, headers and a body.
     """
 
@@ -77,6 +91,11 @@ class LoginWorld:
         self.proofs: list[str] = []
         self.nonce = ""
         self.binds = True
+        self.wants_client_id = False
+        self.keeps_scopes = False
+        self.waiting, self.gate = anyio.Event(), anyio.Event()
+        self._last: list[str] = []
+        self.is_strict = False
         self.overrides: dict[str, tuple[int, dict[str, str], bytes]] = {}
         self.metadata: dict[str, Any] = {
             "issuer": url,
@@ -93,7 +112,7 @@ class LoginWorld:
             "scopes_supported": ["read"],
         }
         self._codes: dict[str, dict[str, str]] = {}
-        self._app: Any = example_server().asgi()
+        self._app: Any = example_server(self).asgi()
 
     def oauth(self, **options: Any) -> OAuth:
         """Return credentials whose browser logs in at once."""
@@ -126,9 +145,7 @@ class LoginWorld:
                 await answer_json(send, 200, self.metadata)
             case "/authorize":
                 self.logins.append(query)
-                code = secrets.token_urlsafe(8)
-                self._codes[code] = query
-                response = urlencode({"code": code, "state": query["state"], "iss": self.metadata["issuer"]})
+                response = urlencode(self._response(query) | {"state": query["state"], "iss": self.metadata["issuer"]})
                 await answer(send, 302, {"location": f"{query['redirect_uri']}?{response}"}, b"")
             case "/register":
                 self.registrations.append(json.loads(body))
@@ -141,10 +158,22 @@ class LoginWorld:
             case _:
                 await answer(send, 404, {}, b"")
 
+    def _response(self, query: dict[str, str]) -> dict[str, str]:
+        if self.is_strict:
+            client = self.registrations[int(query["client_id"].removeprefix("client-")) - 1]
+            if not set(query["scope"].split()) <= set(client.get("scope", "").split()):
+                return {"error": "invalid_scope"}
+        code = secrets.token_urlsafe(8)
+        self._codes[code] = query
+        return {"code": code}
+
     async def _answer_grant(self, headers: dict[bytes, bytes], form: dict[str, str], send: Any) -> None:
         self.forms.append(form)
         self.authorizations.append(headers.get(b"authorization", b"").decode())
         proof = headers.get(b"dpop", b"").decode()
+        if self.wants_client_id and "client_id" not in form:
+            await answer_json(send, 401, {"error": "invalid_client", "error_description": "Missing client_id"})
+            return
         if self.nonce and self.nonce not in claims_of(proof):
             await answer_json(send, 400, {"error": "use_dpop_nonce"}, {"dpop-nonce": self.nonce})
             return
@@ -190,7 +219,7 @@ class LoginWorld:
                 return 400, {"error": "invalid_grant"}
             if self.rotates:
                 self.refreshable.discard(form["refresh_token"])
-            return 200, self._issue(["read"])
+            return 200, self._issue(self._last if self.keeps_scopes else ["read"])
         if form["grant_type"].endswith("token-exchange"):
             issued = "urn:ietf:params:oauth:token-type:id-jag"
             return 200, {"access_token": "id.jag.signed", "token_type": "N_A", "issued_token_type": issued}
@@ -203,7 +232,7 @@ class LoginWorld:
 
     def _issue(self, scopes: list[str]) -> dict[str, Any]:
         token, refresh = f"access-{secrets.token_urlsafe(8)}", f"refresh-{secrets.token_urlsafe(8)}"
-        self.valid[token] = scopes
+        self.valid[token] = self._last = scopes
         self.refreshable.add(refresh)
         lifetime = {} if self.lifetime is None else {"expires_in": self.lifetime}
         return {"access_token": token, "token_type": "Bearer", "refresh_token": refresh, **lifetime}
@@ -222,13 +251,19 @@ async def browse(url: str) -> None:
         (await browser.get(url)).raise_for_status()
 
 
-@asynccontextmanager
-async def login_world() -> AsyncGenerator[LoginWorld]:
+def login_world() -> AbstractAsyncContextManager[LoginWorld]:
     """Serve a world within the block."""
+    return served(LoginWorld)
+
+
+@asynccontextmanager
+async def served(make: Callable[[str], T]) -> AsyncGenerator[T]:
+    """Serve the application that *make* returns for its URL within the block."""
     with socket.socket() as wire:
         wire.bind(("127.0.0.1", 0))
-        world = LoginWorld(f"http://127.0.0.1:{wire.getsockname()[1]}")
-        config = uvicorn.Config(world, lifespan="on", log_level="error", ws="none", timeout_graceful_shutdown=1)
+        world = make(f"http://127.0.0.1:{wire.getsockname()[1]}")
+        app: Any = world
+        config = uvicorn.Config(app, lifespan="on", log_level="error", ws="none", timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
         async with anyio.create_task_group() as group:
             group.start_soon(_serve, server, wire)

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.http.server.event_store import (
+from mcpgen.runtime.http.sse import EventReader, encode_event
+from mcpgen.runtime.server.event_store import (
     EVENT_OVERHEAD_BYTES,
     MAX_STREAM_NAME_CHARS,
     EventStore,
@@ -20,7 +21,6 @@ from mcpgen.runtime.http.server.event_store import (
     event_id,
     parse_event_id,
 )
-from mcpgen.runtime.http.sse import EventReader, encode_event
 from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -266,6 +266,19 @@ def test_what_a_store_holds_is_what_it_counts() -> None:
 
     assert 10_000 < store.event_count < 20_000
     assert held_bytes < 4_000_000 * 1.2  # containers grow ahead of what is put into them
+
+
+def test_dropped_messages_behind_an_old_one_keep_no_memory() -> None:
+    store = filled(store_of(max_events_per_stream=10), "old", range(1))
+    tracemalloc.start()
+    try:
+        filled(store, "new", range(100_000))
+        held_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert (store.event_count, after(store, "old", -1)) == (11, [(0, b"x")])
+    assert held_bytes < 50_000
 
 
 def test_the_default_store_serves_any_event_loop() -> None:

@@ -305,8 +305,7 @@ async def test_a_body_that_is_not_read_is_not_buffered_without_end(wire: Wire) -
         sent += 100_000
 
     assert 600_000 == sent
-    for _ in range(2):
-        await anext(response)
+    assert 600_000 == len(await anext(response))
     assert not wire.is_paused
 
 
@@ -319,7 +318,7 @@ async def test_a_body_of_many_small_parts_is_not_buffered_without_end(wire: Wire
         sent += 1
 
     assert 4097 == sent
-    assert b"ab" == await anext(response)
+    assert b"ab" * 4097 == await anext(response)
     assert not wire.is_paused
 
 

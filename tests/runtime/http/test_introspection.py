@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from threading import Event
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
@@ -11,6 +12,7 @@ import pytest
 
 from mcpgen import Introspection, UsageError
 from mcpgen.runtime.http.auth.challenge_header import bearer_challenge
+from mcpgen.runtime.http.server.auth import issuer_metadata
 from mcpgen.runtime.http.server.auth.token_cache import TokenCache
 from mcpgen.runtime.http.server.auth.token_verifier import ExpectedToken, InvalidToken, IssuerUnavailable
 from mcpgen.runtime.http.server.client_address import Client
@@ -134,9 +136,17 @@ async def test_a_refused_token_is_not_asked_for_again_at_once(issuer: Issuer) ->
     assert 1 == len(issuer.forms)
 
 
-async def test_a_flood_of_invented_tokens_asks_a_bounded_number_of_questions(issuer: Issuer) -> None:
-    issuer.documents["/introspect"] = {"active": False}
-    issuer.delay_seconds = 0.05
+async def test_a_flood_of_invented_tokens_asks_a_bounded_number_of_questions(
+    issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(issuer_metadata, "_SECONDS", PATIENCE_SECONDS)
+    are_refused = Event()
+
+    def answer(_form: str) -> dict[str, Any]:
+        assert are_refused.wait(PATIENCE_SECONDS)
+        return {"active": False}
+
+    issuer.documents["/introspect"] = answer
     verify = verifier(issuer)
     outcomes: list[str] = []
 
@@ -145,14 +155,15 @@ async def test_a_flood_of_invented_tokens_asks_a_bounded_number_of_questions(iss
             await verify(f"invented {number}")
         except (InvalidToken, IssuerUnavailable) as error:
             outcomes.append(type(error).__name__)
+        if len(outcomes) == 300 - 256:
+            are_refused.set()
 
     async with anyio.create_task_group() as group:
         for number in range(300):
             group.start_soon(ask, number)
 
-    # More of them may have come when the first were answered.
-    assert 0 < outcomes.count("IssuerUnavailable") <= 300 - 256
-    assert len(issuer.forms) >= 256 - 16
+    assert ["IssuerUnavailable"] * 44 + ["InvalidToken"] * 256 == outcomes
+    assert 256 == len(issuer.forms)
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,7 @@ async def test_other_claims_can_hold_scopes(issuer: Issuer) -> None:
         ({"exp": None}, "not valid"),
         ({"exp": "soon"}, "not valid"),
         ({"exp": str(int(time.time()) + 600)}, "not valid"),
+        ({"exp": 10**400}, "not valid"),
         ({"nbf": int(time.time()) + 600}, "not valid yet"),
         ({"iat": int(time.time()) + 600}, "not valid yet"),
         ({"sub": None, "client_id": None}, "neither a subject nor a client"),
@@ -139,6 +140,11 @@ async def test_other_claims_can_hold_scopes(issuer: Issuer) -> None:
 )
 async def test_claims_that_are_wrong_are_refused(issuer: Issuer, changes: dict[str, Any], said: str) -> None:
     assert said in await refusal(verifier(issuer), issuer.token(**changes))
+
+
+async def test_a_token_without_an_audience_is_for_no_server(issuer: Issuer) -> None:
+    """Incident: a token without `aud` was accepted (fastmcp 3729, 3739)."""
+    assert "not valid" in await refusal(verifier(issuer), issuer.token(aud=None))
 
 
 @pytest.mark.parametrize("audience", [[RESOURCE], ["https://other.example.com", RESOURCE]])
@@ -285,13 +291,33 @@ async def test_new_keys_are_fetched_when_a_token_names_one(issuer: Issuer, clock
     assert await refusal(verify, issuer.token(key=old))
 
 
+async def test_a_new_key_under_the_name_of_the_old_one_is_fetched_once_the_old_one_fails(
+    issuer: Issuer, clock: Clock
+) -> None:
+    verify = verifier(issuer)
+    old = issuer.token()
+    await verify(old)
+    issuer.key = new_key()
+    issuer.documents["/keys"] = {"keys": [public_jwk(issuer.key, "k1")]}
+    await verify(issuer.token())
+    assert 2 == issuer.asked.count("/keys")
+    for _ in range(5):
+        await refusal(verify, old)
+    assert 2 == issuer.asked.count("/keys")
+    clock.now += 31
+
+    await refusal(verify, old)
+    await refusal(verify, old)
+    assert 3 == issuer.asked.count("/keys")
+
+
 async def test_invented_names_of_keys_do_not_flood_the_issuer(issuer: Issuer, clock: Clock) -> None:
     verify = verifier(issuer)
     for number in range(50):
         await refusal(verify, issuer.token(header={"kid": f"invented {number}"}))
         clock.now += 1
 
-    assert 2 == issuer.asked.count("/keys")
+    assert 3 == issuer.asked.count("/keys")  # the first time, and after 1 and 31 seconds
 
 
 async def test_old_keys_are_used_while_the_issuer_is_down_but_not_for_ever(issuer: Issuer, clock: Clock) -> None:

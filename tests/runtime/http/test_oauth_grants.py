@@ -68,6 +68,23 @@ async def test_a_program_gets_tokens_with_its_secret() -> None:
         assert [] == [*world.logins, *world.registrations]
 
 
+async def test_a_client_with_http_basic_repeats_its_id_only_where_the_server_demands_it() -> None:
+    """Incidents: some servers demand `client_id` in the form, too (python-sdk 3545); others refuse it (3138)."""
+    async with login_world() as world:
+        service = ClientCredentials("service", secret="s3cret", issuer=world.origin)  # noqa: S106 (of a test)
+        assert "Hello, Ann!" == await greet(world, service)
+        assert [None] == [each.get("client_id") for each in world.forms]
+        world.wants_client_id = True
+        assert "Hello, Ann!" == await greet(world, service)
+        assert [None, None, "service"] == [each.get("client_id") for each in world.forms]
+        assert {"Basic c2VydmljZTpzM2NyZXQ="} == set(world.authorizations)
+
+        world.overrides["/token"] = (401, {}, b'{"error": "invalid_client"}')
+        with pytest.raises(LoginFailed, match="invalid_client"):
+            await greet(world, service)
+        assert 5 == world.asked.count("POST /token")
+
+
 async def test_a_program_authenticates_with_its_key() -> None:
     async with login_world() as world:
         assert "Hello, Ann!" == await greet(world, ClientCredentials("service", private_key=PEM))
@@ -158,8 +175,10 @@ async def test_a_function_without_a_jwt_fails_the_login(result: Any) -> None:
 
 
 def test_wrong_options_are_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UsageError, match="either `secret` or `private_key`"):
+    with pytest.raises(UsageError, match="needs `secret` or `private_key`"):
         ClientCredentials("service")
+    with pytest.raises(UsageError, match="has both `secret` and `private_key`"):
+        ClientCredentials("service", secret="s", private_key="k")  # noqa: S106 (of a test)
     with pytest.raises(UsageError, match="needs `client_id`"):
         JwtAssertion(lambda issuer, resource: "", client_secret="s")  # noqa: S106 (of a test)
     with pytest.raises(UsageError, match="must be a URL of https"):
@@ -173,6 +192,31 @@ def test_without_pyjwt_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(__import__("sys").modules, "jwt", None)
     with pytest.raises(UsageError, match=r'DPoP needs PyJWT, which is not installed: pip install "mcpgen\[auth\]"'):
         assertions.import_jwt("DPoP")
+
+
+@pytest.mark.parametrize(
+    "service",
+    [
+        ClientCredentials("service", secret="s3cret"),  # noqa: S106 (of a test)
+        ClientCredentials("service", private_key=PEM),
+        JwtAssertion(lambda issuer, resource: "workload.jwt", client_id="c", client_secret="s3cret"),  # noqa: S106
+    ],
+)
+async def test_an_authorization_server_that_repeats_a_secret_does_not_get_it_into_an_error(
+    service: Credentials,
+) -> None:
+    async with login_world() as world:
+
+        def repeat(form: dict[str, str]) -> tuple[int, dict[str, str]]:
+            text = " ".join([*form.values(), world.authorizations[-1]])
+            return 400, {"error": "invalid_client", "error_description": f"I got {text}"}
+
+        world._token = repeat  # type: ignore[method-assign] # another answer
+        with pytest.raises(LoginFailed, match="invalid_client: I got ") as refused:
+            await greet(world, service)
+        secrets = [world.forms[-1].get(name, "s3cret") for name in ("assertion", "client_assertion")]
+
+        assert [] == [each for each in (*secrets, "czNjcmV0", "OnMzY3JldA") if each in str(refused.value)]
 
 
 # --- DPoP

@@ -19,12 +19,13 @@ from mcpgen import (
     LoginNeeded,
     MemoryTokenStore,
     OAuth,
+    Server,
     UsageError,
     connect,
 )
 from mcpgen.runtime.http.client import exchange_choice
 from tests.patience import PATIENCE_SECONDS
-from tests.runtime.http.login_world import METADATA, PRM, LoginWorld, browse, login_world, visit
+from tests.runtime.http.login_world import METADATA, PRM, LoginWorld, browse, login_world, query_of, visit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,6 +117,7 @@ async def test_a_client_logs_in_once_and_sends_the_token_with_each_request(
 @spec("2026-07-28", "basic/authorization/security-considerations#authorization-code-protection", "0d6d2b3e")
 @spec("2026-07-28", "basic/authorization/security-considerations#token-audience-binding-and-validation", "4638c2c1")
 async def test_login_and_token_request_name_the_resource_as_the_server_writes_it() -> None:
+    """Incident: a client added a slash to the resource (python-sdk 1919, 2883; fastmcp 1431)."""
     async with login_world() as world:
         world.resource["resource"] = world.origin  # without a slash, which a URL library would add
         await greet(world, world.oauth())
@@ -235,6 +237,7 @@ async def test_a_cancelled_call_does_not_end_the_login_that_others_wait_for() ->
 
 
 async def test_stored_tokens_need_no_login_in_the_next_program(tmp_path: Path) -> None:
+    """Incident: each start of a program demanded a login (fastmcp 3053)."""
     async with login_world() as world:
         await greet(world, world.oauth(store=FileTokenStore(tmp_path)))
         await greet(world, world.oauth(store=FileTokenStore(tmp_path)))
@@ -244,6 +247,7 @@ async def test_stored_tokens_need_no_login_in_the_next_program(tmp_path: Path) -
 
 @spec("2026-07-28", "basic/authorization/index#refresh-tokens")
 async def test_expired_tokens_are_refreshed_after_a_restart_at_the_stored_endpoint(tmp_path: Path) -> None:
+    """Incident: a client forgot when its token expires and where it is refreshed (python-sdk 1318, 3240, 3250)."""
     async with login_world() as world:
         world.lifetime = 1
         await greet(world, world.oauth(store=FileTokenStore(tmp_path)))
@@ -265,6 +269,7 @@ async def test_a_refused_token_is_refreshed_before_a_person_is_asked() -> None:
 
 
 async def test_a_rotated_refresh_token_of_another_program_is_read_again(tmp_path: Path) -> None:
+    """Incident: two processes used one refresh token, and both lost it (mcp-remote 325)."""
     async with login_world() as world:
         options: dict[str, Any] = {"store": FileTokenStore(tmp_path)}
         one, two = (
@@ -281,6 +286,33 @@ async def test_a_rotated_refresh_token_of_another_program_is_read_again(tmp_path
         assert ["authorization_code", "refresh_token"] == [each["grant_type"] for each in world.forms]
 
 
+async def test_a_call_that_is_still_open_does_not_keep_others_from_a_refresh() -> None:
+    """Incident: a lock was held over a whole request (python-sdk 1326, 2847, 3209, 3382)."""
+    async with login_world() as world, connect(world.url, auth=world.oauth()) as client:
+        gate = world.gate = anyio.Event()
+        async with anyio.create_task_group() as group:
+            group.start_soon(client.call_tool, "wait", {})
+            await world.waiting.wait()
+            world.revoke()
+            await client.call_tool("greet", {"name": "Ann"})
+            gate.set()
+
+        assert ["authorization_code", "refresh_token"] == [each["grant_type"] for each in world.forms]
+
+
+async def test_what_a_refresh_asks_for_has_no_scopes_so_that_they_stay() -> None:
+    """Incident: a refresh that named scopes, or named none, lost some of them at Entra ID."""
+    async with login_world() as world, connect(world.url, auth=world.oauth()) as client:
+        world.needed = ["write"]
+        await client.call_tool("greet", {"name": "Ann"})
+        world.keeps_scopes = True
+        world.revoke()
+        await client.call_tool("greet", {"name": "Ann"})
+
+        assert "scope" not in world.forms[-1]
+        assert (2, "refresh_token") == (len(world.logins), world.forms[-1]["grant_type"])
+
+
 async def test_a_refresh_token_that_has_ended_leads_to_a_login() -> None:
     async with login_world() as world, connect(world.url, auth=world.oauth()) as client:
         world.revoke()
@@ -291,6 +323,39 @@ async def test_a_refresh_token_that_has_ended_leads_to_a_login() -> None:
 
 
 @spec("2026-07-28", "basic/authorization/index#refresh-tokens", "30364b6f")
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_refresh_token_outlives_a_failure_of_its_server(status: int) -> None:
+    async with login_world() as world:
+        oauth = world.oauth()
+        await greet(world, oauth)
+        world.revoke()
+        world.overrides["/token"] = (status, {}, b'{"error": "temporarily_unavailable"}')
+        with pytest.raises(LoginFailed, match=f"answered {status}, temporarily_unavailable; try again later"):
+            await greet(world, oauth)
+        del world.overrides["/token"]
+
+        assert "Hello, Ann!" == await greet(world, oauth)
+        assert 1 == len(world.logins)
+
+
+@spec("2026-07-28", "server/utilities/caching#cache-scope-field", "ae5ddf4e")
+async def test_a_login_changes_the_authorization_context_and_a_refresh_does_not() -> None:
+    async with login_world() as world:
+        transport = Http(world.url, auth=world.oauth())
+        async with connect(transport) as client:
+            first = transport.authorization_context
+            world.revoke()
+            await client.call_tool("greet", {"name": "Ann"})
+            refreshed = transport.authorization_context
+            world.revoke()
+            world.refreshable.clear()
+            await client.call_tool("greet", {"name": "Ann"})
+
+        assert first == refreshed
+        assert refreshed != transport.authorization_context
+        assert 2 == len(world.logins)
+
+
 async def test_without_a_refresh_token_a_login_follows() -> None:
     async with login_world() as world:
         issue = world._issue
@@ -303,6 +368,7 @@ async def test_without_a_refresh_token_a_login_follows() -> None:
 
 
 async def test_a_server_that_takes_no_resource_with_a_refresh_token_is_asked_without() -> None:
+    """Incident: Entra ID refuses a refresh that names the resource (python-sdk 2578)."""
     async with login_world() as world, connect(world.url, auth=world.oauth()) as client:
         world.refusal = "invalid_target"
         world.revoke()
@@ -310,6 +376,19 @@ async def test_a_server_that_takes_no_resource_with_a_refresh_token_is_asked_wit
 
         assert 1 == len(world.logins)
         assert [True, False] == ["resource" in each for each in world.forms[1:]]
+
+
+async def test_a_token_that_is_valid_for_seconds_is_used() -> None:
+    async with login_world() as world:
+        world.lifetime = 20
+        issue = world._issue
+        world._issue = lambda scopes: {  # type: ignore[method-assign] # without a refresh token
+            name: value for name, value in issue(scopes).items() if name != "refresh_token"
+        }
+        async with connect(world.url, auth=world.oauth()) as client:
+            await client.call_tool("greet", {"name": "Ann"})
+
+        assert 1 == len(world.logins)
 
 
 async def test_a_new_token_that_the_server_refuses_ends_the_attempts() -> None:
@@ -327,6 +406,7 @@ async def test_a_new_token_that_the_server_refuses_ends_the_attempts() -> None:
 @spec("2025-11-25", "basic/authorization#step-up-authorization-flow", "4e2ad739", "7fe07a13")
 @spec("2026-07-28", "basic/authorization/index#step-up-authorization-flow", "4f251441", "c0c2b6e8")
 async def test_a_call_that_needs_more_scopes_asks_once_and_keeps_the_others() -> None:
+    """Incident: a step-up lost the earlier scopes, or only refreshed the token (typescript-sdk 1582)."""
     async with login_world() as world, connect(world.url, auth=world.oauth()) as client:
         world.needed = ["write"]
         await client.call_tool("greet", {"name": "Ann"})
@@ -395,6 +475,24 @@ async def test_a_given_client_is_not_used_at_another_authorization_server(tmp_pa
         assert [] == other.forms
 
 
+async def test_a_code_is_worth_nothing_to_a_program_that_has_taken_the_port_of_the_redirect() -> None:
+    """Incident: with a metadata document, any program of the machine can pretend to be the client."""
+    seen: list[str] = []
+
+    async def robbed(page: str) -> str:
+        seen.extend((page, await visit(page)))
+        return seen[-1]
+
+    async with login_world() as world:
+        world.metadata["client_id_metadata_document_supported"] = True
+        oauth = world.oauth(client_metadata_url="https://client.example/c.json", visit=robbed)
+        await greet(world, oauth)
+        verifier = world.forms[0]["code_verifier"]
+
+    assert [] == [each for each in seen if verifier in each]
+    assert "S256" == query_of(seen[0])["code_challenge_method"]
+
+
 @spec("2025-11-25", "basic/authorization#client-id-metadata-documents", "95ce47bf")
 @spec("2025-11-25", "basic/authorization#implementation-requirements", "5fa19580")
 @spec("2025-11-25", "basic/authorization#overview", "7f5059ed")
@@ -416,6 +514,46 @@ async def test_a_client_metadata_document_is_the_id_where_it_is_supported() -> N
     "93842c3b",
     "c1234aff",
 )
+async def test_a_client_registers_again_where_it_may_request_only_the_scopes_of_its_registration() -> None:
+    async with login_world() as world:
+        world.is_strict = True
+        async with connect(world.url, auth=world.oauth(visit=browse)) as client:
+            world.needed = ["write"]
+            await client.call_tool("greet", {"name": "Ann"})
+
+        scopes = [set(each.get("scope", "").split()) for each in world.registrations]
+        first = {"read", "offline_access"}
+        assert [set(), first, first | {"write"}] == scopes
+        assert 4 == len(world.logins)  # each time, the first one was refused
+
+
+async def test_a_scope_that_does_not_exist_ends_the_login_after_one_more_registration() -> None:
+    async with login_world() as world:
+        refusing = world.oauth(
+            visit=lambda page: f"http://127.0.0.1/?error=invalid_scope&state={query_of(page)['state']}"
+        )
+        with pytest.raises(LoginFailed, match="answered: invalid_scope"):
+            await connect(world.url, auth=refusing)
+
+        assert 2 == len(world.registrations)
+
+
+@pytest.mark.parametrize("adds", ["resource", "issuer"])
+async def test_a_slash_at_the_end_of_an_issuer_does_not_matter_unless_the_program_names_it(adds: str) -> None:
+    """The Python SDK 1.x adds it to the resource metadata."""
+    async with login_world() as world:
+        if adds == "resource":
+            world.resource["authorization_servers"] = [f"{world.origin}/"]
+        else:
+            world.metadata["issuer"] += "/"
+        assert "Hello, Ann!" == await greet(world, world.oauth())
+
+        other = world.resource["authorization_servers"][0]
+        assert other != world.metadata["issuer"]
+        with pytest.raises(LoginFailed, match="names another one"):
+            await greet(world, world.oauth(issuer=other))
+
+
 async def test_a_refused_registration_says_what_to_do() -> None:
     async with login_world() as world:
         world.overrides["/register"] = (400, {}, b'{"error": "invalid_redirect_uri"}')
@@ -425,6 +563,7 @@ async def test_a_refused_registration_says_what_to_do() -> None:
 
 @spec("2026-07-28", "basic/authorization/security-considerations#authorization-code-protection")
 async def test_a_server_that_does_not_list_pkce_needs_the_word_of_the_program() -> None:
+    """Incident: Entra ID does not list PKCE in its metadata (typescript-sdk 832, 2718)."""
     async with login_world() as world:
         del world.metadata["code_challenge_methods_supported"]
         with pytest.raises(LoginFailed, match="assume_pkce"):
@@ -542,8 +681,9 @@ def test_wrong_options_are_refused_at_once(options: dict[str, Any], reason: str)
 
 
 def test_auth_is_for_a_url() -> None:
-    with pytest.raises(UsageError, match="`auth` is for a URL"):
-        connect("python server.py", auth=OAuth(store=MemoryTokenStore()))
+    for target in ("python server.py", Server("s")):
+        with pytest.raises(UsageError, match="`auth` is for a URL, but `target` is not a URL; leave `auth` out"):
+            connect(target, auth=OAuth(store=MemoryTokenStore()))
     with pytest.raises(UsageError, match="write it into the transport"):
         connect(Http("http://127.0.0.1:1/mcp"), auth=OAuth(store=MemoryTokenStore()))
     connect("http://127.0.0.1:1/mcp", auth=httpx.BasicAuth("a", "b"))

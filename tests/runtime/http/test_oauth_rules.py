@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from mcpgen.runtime.http.auth.challenges import Challenge, parse_challenges, token_challenge
 from mcpgen.runtime.http.auth.discovery import (
@@ -30,7 +31,13 @@ from mcpgen.runtime.http.auth.grants import (
     decode_tokens,
     refresh_form,
 )
-from mcpgen.runtime.http.auth.issuers import AuthorizationRequest, chosen_issuer, code_of_response, is_issuer_of
+from mcpgen.runtime.http.auth.issuers import (
+    AuthorizationRequest,
+    chosen_issuer,
+    code_of_response,
+    has_root_slash,
+    is_issuer_of,
+)
 from mcpgen.runtime.http.auth.pkce import check_pkce, code_challenge
 from mcpgen.runtime.http.auth.registration import (
     Registration,
@@ -196,6 +203,7 @@ def test_the_metadata_of_a_resource_is_asked_by_header_then_path_then_root(
 def test_the_metadata_of_an_authorization_server_is_asked_in_the_order_of_the_text(
     issuer: str, expected: list[str]
 ) -> None:
+    """Incident: a client asked for metadata in one place only (typescript-sdk 616, 744, 1946, 2733)."""
     assert [f"https://a.example{each}" for each in expected] == server_metadata_urls(issuer)
 
 
@@ -239,6 +247,23 @@ CALLBACK = "http://127.0.0.1:1/callback"
 def test_metadata_is_used_only_for_its_own_issuer(other: str) -> None:
     assert is_issuer_of(METADATA, ISSUER)
     assert not is_issuer_of(METADATA, other)
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [
+        ("https://login.example.com/", True),
+        ("https://login.example.com", False),
+        ("https://login.example.com//", False),
+        ("https://login.example.com/a", False),
+        ("https://LOGIN.example.com/", False),
+        ("https://honest.example/", False),
+    ],
+)
+def test_only_the_slash_that_is_the_whole_path_is_another_spelling(other: str, *, expected: bool) -> None:
+    assert expected == has_root_slash(other, ISSUER)
+    assert expected == has_root_slash(ISSUER, other)
+    assert not has_root_slash(f"{ISSUER}/a", f"{ISSUER}/a/")
 
 
 @spec("2026-07-28", "basic/authorization/index#authorization-response-validation")
@@ -306,6 +331,27 @@ def test_the_error_of_the_right_issuer_is_shown_on_one_line() -> None:
 def test_a_response_without_the_state_of_this_login_is_discarded(query: str) -> None:
     with pytest.raises(LoginFailed, match="state"):
         code_of_response(f"{CALLBACK}?{query}", REQUEST)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "iss=https://honest.example&iss=https://attacker.example",
+        "iss=https://honest.example&iss=",
+        "iss=&iss=",
+        "code=D",
+        "error=a&error=b",
+    ],
+)
+def test_a_parameter_that_is_there_twice_does_not_count_as_absent(query: str) -> None:
+    """An attacker who adds an `iss` to the redirect URI would make the honest server's response pass as one without."""
+    with pytest.raises(LoginFailed, match="more than once"):
+        code_of_response(f"{CALLBACK}?code=C&state=S&{query}", REQUEST)
+
+
+def test_what_comes_behind_a_long_parameter_is_not_cut_off() -> None:
+    with pytest.raises(LoginFailed):
+        code_of_response(f"{CALLBACK}?code=C&state=S&x={'x' * 20_000}&iss=https://attacker.example", REQUEST)
 
 
 def test_an_issuer_that_the_program_demands_must_be_listed() -> None:
@@ -464,6 +510,7 @@ def test_a_client_gets_its_id_in_the_order_of_the_text(
 @spec("2025-11-25", "basic/authorization#client-registration-approaches", "95fe65d6")
 @spec("2026-07-28", "basic/authorization/client-registration", "e9bea672")
 def test_a_client_that_cannot_register_says_what_to_do() -> None:
+    """Incident: an authorization server without registration was a dead end (fastmcp 1530, 3085; python-sdk 1988)."""
     with pytest.raises(LoginFailed, match="--client-id"):
         registration_kind(client_id=None, document_url=None, metadata=metadata(registration_endpoint=None))
 
@@ -560,6 +607,8 @@ def test_credentials_of_http_basic_are_encoded_as_a_form_first() -> None:
         b'{"access_token": "t", "token_type": "mac"}',
         b'{"access_token": "a\\r\\nX: y", "token_type": "Bearer"}',
         b'{"access_token": "", "token_type": "Bearer"}',
+        b'{"access_token": "t", "token_type": "Bearer", "expires_in": "nan"}',
+        b'{"access_token": "t", "token_type": "Bearer", "expires_in": "inf"}',
     ],
 )
 def test_a_reply_without_a_usable_token_is_refused_and_not_shown(reply: bytes) -> None:
@@ -581,8 +630,9 @@ def test_the_error_of_a_token_endpoint_is_text_on_one_line() -> None:
 def test_tokens_are_renewed_before_they_expire_and_never_shown() -> None:
     client = Registration(ISSUER, "c", "secret-of-client", "client_secret_basic")
     tokens = Tokens("secret-token", ISSUER, f"{ISSUER}/token", client, expires_at=100.0, key="secret")
+    refreshable = structs.replace(tokens, refresh_token="secret-too")  # noqa: S106 (of a test)
 
-    assert tokens.is_fresh(60.0)
-    assert not tokens.is_fresh(80.0)
+    assert [True, False] == [refreshable.is_fresh(each) for each in (60.0, 80.0)]
+    assert [True, False] == [tokens.is_fresh(each) for each in (80.0, 100.0)]  # another login would follow
     assert "secret" not in repr(tokens)
     assert "secret" not in repr(client)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import ssl
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import anyio
 import httpx
 import pytest
+from anyio.abc import SocketAttribute
 
 from mcpgen import FileTokenStore, LoginFailed, MemoryTokenStore, TokenStore, connect
-from mcpgen.runtime.http.client.auth import address_guard, auth_requests, browser
+from mcpgen.runtime.http.client.auth import address_guard, auth_requests, browser, loopback_receiver
 from mcpgen.runtime.http.client.auth.address_guard import AddressGuard, RefusedHost
 from mcpgen.runtime.http.client.auth.auth_requests import AuthRequests
 from mcpgen.runtime.http.client.auth.loopback_receiver import open_receiver
@@ -25,6 +30,7 @@ from tests.runtime.http.login_world import METADATA, PRM, LoginWorld, login_worl
 pytestmark = pytest.mark.anyio
 spec = pytest.mark.spec
 SECURITY = "basic/authorization/security-considerations"
+CERTIFICATE = Path(__file__).parent / "certificate" / "localhost.pem"
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no permissions of this kind")
 
 
@@ -57,6 +63,8 @@ async def refused(world: LoginWorld, **options: Any) -> str:
         "ms-word:ofe|u|https://evil.example/x",
         "https://user:password@evil.example/",
         "https://evil.example/ --flag",
+        'https://evil.example/"&calc',
+        "https://evil.example/`id`",
         "https://evil.example/\r\nX: y",
         "https://evil.example\\@good.example/",
         "https://ex\u0430mple.com/",
@@ -68,6 +76,7 @@ async def refused(world: LoginWorld, **options: Any) -> str:
     ],
 )
 def test_only_clean_urls_of_https_are_requested_or_opened(url: str) -> None:
+    """Incident: a server ran commands through the URL of its login page (mcp-remote, CVE-2025-6514)."""
     with pytest.raises(LoginFailed):
         AddressGuard("https://mcp.example.com/mcp").check_url(url, "the login page")
 
@@ -91,6 +100,14 @@ def test_plain_http_is_for_this_machine_if_the_server_is_here() -> None:
         ("8.8.8.8", "::ffff:10.0.0.1", False),
         ("8.8.8.8", "fd00::1", False),
         ("8.8.8.8", "0.0.0.0", False),  # noqa: S104 (nothing is bound)
+        ("8.8.8.8", "64:ff9b::a00:1", False),
+        ("8.8.8.8", "64:ff9b::808:808", True),
+        ("8.8.8.8", "64:ff9b:1::808:808", False),
+        ("8.8.8.8", "::10.0.0.1", False),
+        ("8.8.8.8", "::", False),
+        ("8.8.8.8", "::ffff:0:10.0.0.1", False),
+        ("8.8.8.8", "fec0::1", False),
+        ("8.8.8.8", "2606:4700::1111", True),
         ("10.0.0.1", "10.0.0.2", True),
         ("10.0.0.1", "127.0.0.1", False),
         ("10.0.0.1", "169.254.169.254", False),
@@ -102,18 +119,77 @@ def test_plain_http_is_for_this_machine_if_the_server_is_here() -> None:
 async def test_private_addresses_are_for_servers_of_the_same_network(
     server: str, host: str, *, is_allowed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Incident: metadata led a client to hosts of a private network (vercel/ai 15972, 19500)."""
     names = {"mcp.example.com": [server], "login.example.com": [host]}
 
     async def resolve(name: str, port: int) -> list[str]:
         return names[name]
 
+    async def is_reachable(*_: object) -> bool:
+        return True
+
     monkeypatch.setattr(address_guard, "_resolve", resolve)
+    monkeypatch.setattr(address_guard, "is_reachable", is_reachable)
     guard = AddressGuard("https://mcp.example.com/mcp")
     if is_allowed:
         assert [host] == await guard.addresses("login.example.com", 443)
     else:
         with pytest.raises(RefusedHost):
             await guard.addresses("login.example.com", 443)
+
+
+@pytest.mark.parametrize("own", [["8.8.8.8", "10.0.0.1"], ["10.0.0.1"]])
+async def test_a_name_that_leads_to_a_private_address_does_not_make_its_server_private(
+    own: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hostile server adds a private address to its name, or answers the second look-up with one."""
+
+    async def resolve(name: str, port: int) -> list[str]:
+        return own if name == "mcp.example.com" else ["10.0.0.2"]
+
+    async def is_reachable(*_: object) -> bool:
+        return False
+
+    monkeypatch.setattr(address_guard, "_resolve", resolve)
+    monkeypatch.setattr(address_guard, "is_reachable", is_reachable)
+    with pytest.raises(RefusedHost):
+        await AddressGuard("https://mcp.example.com/mcp").addresses("intranet.example.com", 443)
+
+
+async def test_the_issuer_that_a_program_names_may_be_on_a_private_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nowhere(_: AddressGuard) -> set[str]:
+        return set()
+
+    async with login_world() as world:
+        issuer = world.origin.replace("127.0.0.1", "localhost")
+        world.resource["authorization_servers"] = [issuer]
+        world.metadata = {name: _moved(value) for name, value in world.metadata.items()}
+        monkeypatch.setattr(AddressGuard, "_own_places", nowhere)
+        assert "is not (see `issuer`)" in await refused(world)
+        async with connect(world.url, auth=world.oauth(issuer=issuer)):
+            pass
+
+
+def _moved(value: Any) -> Any:
+    return value.replace("127.0.0.1", "localhost") if isinstance(value, str) else value
+
+
+@pytest.mark.parametrize(("host", "expected"), [("localhost", True), ("mcp.example.com", False)])
+async def test_a_server_is_where_its_certificate_is(
+    host: str, monkeypatch: pytest.MonkeyPatch, *, expected: bool
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE, CERTIFICATE.with_suffix(".key"))
+    trust = ssl.create_default_context(cafile=CERTIFICATE)
+    monkeypatch.setattr(address_guard, "trusted_certificates", lambda: trust)
+
+    async def connected(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    async with await asyncio.start_server(connected, "127.0.0.1", 0, ssl=context) as server:
+        port = server.sockets[0].getsockname()[1]
+        assert expected == await address_guard.is_reachable(host, ["127.0.0.1"], port)
+    assert not await address_guard.is_reachable(host, ["127.0.0.1"], port)
 
 
 async def test_the_address_that_was_checked_is_the_one_that_is_connected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,6 +207,36 @@ async def test_the_address_that_was_checked_is_the_one_that_is_connected(monkeyp
         assert 200 == (await requests.get(f"http://localhost:{port}{METADATA}")).status
 
     assert ["localhost"] == looked_up
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"NO_PROXY": "localhost"},
+        {"HTTP_PROXY": "http://127.0.0.1:9"},
+        {"HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": ".example.com"},
+    ],
+)
+async def test_a_proxy_for_other_urls_does_not_turn_the_check_of_addresses_off(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def resolve(name: str, port: int) -> list[str]:
+        return ["8.8.8.8"] if name == "mcp.example.com" else ["10.0.0.1"]
+
+    monkeypatch.setattr(address_guard, "_resolve", resolve)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(LoginFailed, match="private network"):
+        await AuthRequests(AddressGuard("https://mcp.example.com/mcp")).get("https://login.example.com/")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1", "2130706433", "0x7f000001", "127.0.0.1.", "[::1]", "localhost"])
+async def test_an_address_of_this_machine_is_refused_before_a_proxy_is_asked(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    with pytest.raises(LoginFailed, match="private network"):
+        await AuthRequests(AddressGuard("https://8.8.8.8/mcp")).get(f"https://{host}/")
 
 
 async def test_redirects_of_metadata_are_not_followed() -> None:
@@ -212,6 +318,7 @@ async def test_a_token_for_another_resource_is_not_requested() -> None:
 
 @spec("2025-03-26", "basic/authorization#security-considerations")
 async def test_a_login_page_that_is_not_a_web_page_is_not_opened() -> None:
+    """Incident: a login page was a `javascript:` URL (typescript-sdk 841)."""
     opened: list[str] = []
 
     async with login_world() as world:
@@ -256,6 +363,7 @@ async def test_a_response_with_another_state_does_not_end_the_wait() -> None:
 
 
 async def test_the_receiver_answers_one_path_of_its_own_host_and_echoes_nothing() -> None:
+    """Incident: an endpoint redirected to any URL in the request (CVE-2025-4143)."""
     async with open_receiver(None) as receiver:
         receiver.waiting_for(lambda _: True)
         origin = receiver.redirect_uri.removesuffix("/callback")
@@ -278,6 +386,41 @@ async def test_connections_that_a_browser_opens_in_advance_do_not_block_the_redi
         assert f"{receiver.redirect_uri}?code=C" == await wait()
         for each in idle:
             await each.aclose()
+
+
+async def test_idle_connections_of_another_program_give_way_to_the_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loopback_receiver, "_HEAD_SECONDS", 600)
+    async with open_receiver(None) as receiver, AsyncExitStack() as stack:
+        wait = receiver.waiting_for(lambda _: True)
+        port = int(receiver.redirect_uri.rpartition(":")[2].partition("/")[0])
+        idle = [await stack.enter_async_context(await anyio.connect_tcp("127.0.0.1", port)) for _ in range(100)]
+        with anyio.fail_after(PATIENCE_SECONDS):
+            assert 200 == (await page(f"{receiver.redirect_uri}?code=C"))[0]
+            assert f"{receiver.redirect_uri}?code=C" == await wait()
+            with pytest.raises(anyio.EndOfStream):
+                await idle[0].receive()
+
+
+async def test_a_connection_without_a_request_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loopback_receiver, "_HEAD_SECONDS", 0.1)
+    async with open_receiver(None) as receiver:
+        port = int(receiver.redirect_uri.rpartition(":")[2].partition("/")[0])
+        async with await anyio.connect_tcp("127.0.0.1", port) as idle:
+            with anyio.fail_after(PATIENCE_SECONDS):
+                await idle.send(b"GET /callback HTTP/1.1\r\n")
+                with pytest.raises(anyio.EndOfStream):
+                    await idle.receive()
+
+
+async def test_no_other_program_gets_the_redirect_to_localhost_at_its_other_address() -> None:
+    """A browser may try ``::1`` first, so a program that waits there would get the response."""
+    if not loopback_receiver._has_ipv6():
+        pytest.skip("this machine has no IPv6")
+    async with await anyio.create_tcp_listener(local_host="::1") as other:
+        port = other.listeners[0].extra(SocketAttribute.local_port)  # noqa: S610 (of anyio)
+        with pytest.raises(LoginFailed, match=f"cannot be received on port {port}"):
+            async with open_receiver(f"http://localhost:{port}/callback"):
+                pass
 
 
 async def test_a_port_that_is_taken_is_replaced_unless_it_was_chosen() -> None:
@@ -357,6 +500,22 @@ async def test_a_store_lets_one_task_after_the_other_into_its_lock(store: TokenS
             pass
 
 
+def test_a_store_lets_one_thread_after_the_other_into_its_lock(store: TokenStore) -> None:
+    """Blocking clients have an event loop each."""
+    inside: list[int] = []
+
+    async def enter() -> None:
+        async with store.lock("a"):
+            inside.append(len(inside))
+            await anyio.sleep(0.02)
+            assert len(inside) == 1
+            inside.clear()
+
+    with ThreadPoolExecutor(3) as threads:
+        for each in [threads.submit(anyio.run, enter) for _ in range(6)]:
+            each.result(PATIENCE_SECONDS)
+
+
 @spec("2025-03-26", "basic/authorization#security-considerations", "5bf65b65")
 @spec("2026-07-28", "basic/authorization/index#refresh-tokens", "64857f70")
 @spec("2026-07-28", "basic/authorization/security-considerations#token-theft")
@@ -390,6 +549,45 @@ async def test_a_file_of_others_is_not_used(tmp_path: Path) -> None:
     file.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(LoginFailed, match="cannot be read"):
         await store.load("a")
+
+
+@posix
+@pytest.mark.parametrize("theirs", ["mcpgen", "mcpgen/tokens"])
+async def test_a_folder_of_others_is_not_used(theirs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    store = FileTokenStore()
+    await store.save("a", b"secret")
+    folder, real = tmp_path / theirs, Path.stat
+
+    def stat_of_others(path: Path, **options: Any) -> os.stat_result:
+        found = real(path, **options)
+        return os.stat_result((*found[:4], os.getuid() + 1, *found[5:])) if path == folder else found
+
+    monkeypatch.setattr(Path, "stat", stat_of_others)
+    for act in (lambda: store.load("a"), lambda: store.save("a", b"new"), lambda: store.lock("a").__aenter__()):
+        with pytest.raises(LoginFailed, match=f"{theirs}, belongs to another user"):
+            await act()
+
+
+@posix
+async def test_a_pipe_in_place_of_a_file_does_not_block_its_reader(tmp_path: Path) -> None:
+    store = FileTokenStore(tmp_path)
+    await store.save("a", b"secret")
+    (file,) = documents(tmp_path)
+    file.unlink()
+    os.mkfifo(file, 0o644)
+    with anyio.fail_after(PATIENCE_SECONDS), pytest.raises(LoginFailed, match="other users can read or write"):
+        await store.load("a")
+
+
+async def test_a_document_that_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
+    store = FileTokenStore(tmp_path)
+    await store.save("a", b"secret")
+    with pytest.raises(LoginFailed, match="too long"):
+        await store.save("a", b"x" * (1024 * 1024 + 1))
+
+    assert b"secret" == await store.load("a")
 
 
 async def test_a_file_that_is_no_document_costs_a_login_and_not_the_program(tmp_path: Path) -> None:

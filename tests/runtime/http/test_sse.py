@@ -202,6 +202,13 @@ def test_an_empty_id_takes_back_those_before() -> None:
     assert reader.last_event_id is None
 
 
+def test_a_long_id_takes_back_those_before() -> None:
+    reader = EventReader()
+    reader.feed(b"id: 1\ndata:\n\nid: " + b"x" * 8193 + b"\ndata:\n\n")
+
+    assert reader.last_event_id is None
+
+
 def test_an_id_with_a_nul_is_ignored() -> None:
     assert [Event("a", event_id="1")] == read(b"id: 1\nid: 2\x00\ndata: a\n\n")
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import copy
 import time
+from collections import deque
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
@@ -57,6 +58,12 @@ _FORBIDDEN: Final = 403
 # 2026-07-28, basic/authorization, "Step-Up Authorization Flow": "no more than a few times".
 _MAX_STEP_UPS: Final = 2
 
+# A person who uses several tools may log in for each of them, but not for a server that never has enough.
+_MAX_LOGINS: Final = 8
+_LOGINS_SECONDS: Final = 600.0
+
+_NEW_BUT_REFUSED: Final = "the server refuses the token that was issued for it just now"
+
 # Errors of token endpoints that do not know `resource` with a refresh token, such as the one of Entra ID.
 _REFUSES_RESOURCE: Final = frozenset({"invalid_request", "invalid_target", "invalid_resource"})
 
@@ -87,6 +94,7 @@ class AccessTokens:
 
     Attributes:
         pausing: Returns a block in which the clocks of calls stand still.
+        on_login: Called when there are tokens that may be another user's: all but refreshed ones.
 
     Args:
         credentials: The choices of the program.
@@ -96,12 +104,13 @@ class AccessTokens:
 
     def __init__(self, credentials: Credentials, address: Address, group: Group) -> None:
         self.pausing: Callable[[], AbstractContextManager[object]] = nullcontext
+        self.on_login: Callable[[], None] = lambda: None
         self._credentials = credentials
         self._address = address
         self._group = group
         self._store: TokenStore = credentials.store if isinstance(credentials, OAuth) else MemoryTokenStore()
         self._key = tokens_key(credentials, address)
-        self._guard = AddressGuard(address.url)
+        self._guard = AddressGuard(address.url, [credentials.issuer or ""])
         self._requests = AuthRequests(self._guard)
         self._tokens: Tokens | None = None
         self._proof_key: ProofKey | None = None
@@ -109,6 +118,8 @@ class AccessTokens:
         self._is_loaded = False
         self._is_closed = False
         self._has_no_server = False  # whether no authorization server was found, and no person can be asked
+        self._refused = ""  # the last access token that was refused although it was new
+        self._logins: deque[float] = deque(maxlen=_MAX_LOGINS)  # when a person was asked
         self._flight: _Flight | None = None
 
     def close(self) -> None:
@@ -166,7 +177,8 @@ class AccessTokens:
             attempts.has_nonce = True
             return _nothing
         if attempts.has_token:
-            raise LoginFailed("the server refuses the token that was issued for it just now")
+            self._refused = "" if used is None else used.access_token
+            raise LoginFailed(_NEW_BUT_REFUSED)
         attempts.has_token = True
         return lambda: self._once(lambda: self._renew(used, challenge))
 
@@ -175,6 +187,8 @@ class AccessTokens:
     ) -> Callable[[], Awaitable[None]] | None:
         if challenge is None or challenge.error != "insufficient_scope" or used is None:
             return None
+        if not isinstance(self._credentials, OAuth) and self._credentials.scopes is not None:
+            return None  # no person sees what the server wants, so the program's own list is the limit
         if attempts.step_ups >= _MAX_STEP_UPS:
             return None
         current = self._tokens
@@ -240,10 +254,11 @@ class AccessTokens:
             if refreshed is not None:
                 await self._keep(refreshed)
                 return
+        if refused is not None and refused.access_token == self._refused:
+            raise LoginFailed(_NEW_BUT_REFUSED)  # another login would end the same way
         challenged = () if challenge is None else challenge.scopes
-        listed = (
-            metadata.scopes_supported if isinstance(credentials, OAuth) else None
-        )  # programs need no refresh tokens
+        # Programs need no refresh tokens.
+        listed = metadata.scopes_supported if isinstance(credentials, OAuth) else None
         scopes = selected_scopes(credentials.scopes, challenged, found.scopes, listed)
         await self._obtain(found, scopes, challenge)
 
@@ -260,6 +275,7 @@ class AccessTokens:
         is_newer = stored is not None and (used is None or stored.access_token != used.access_token)
         if stored is None or not is_newer or not stored.is_fresh(time.time()):
             return False
+        self.on_login()
         self._use(stored)
         return True
 
@@ -277,15 +293,26 @@ class AccessTokens:
             tokens = await machine_tokens(credentials, found, self._requests, key, scopes)
         elif credentials.interactive:
             await self._check_binding(credentials, found)
+            self._count_login()
             tokens = await CodeLogin(credentials, found, self._requests, self._guard, key).run(scopes)
         elif found.is_guess:
             self._has_no_server = True  # the 401 itself says best what is wrong
             return
         else:
             raise LoginNeeded(self._address.shown)
-        if credentials.dpop == "on" and tokens.key is None:
-            raise LoginFailed("the authorization server has not bound the token to the key (`dpop`)")
+        self.on_login()
         await self._keep(tokens)
+
+    def _count_login(self) -> None:
+        """Check that the server does not open one login page after the other, such as with a new scope each time.
+
+        Raises:
+            LoginFailed: It does.
+        """
+        now = time.monotonic()
+        if len(self._logins) == _MAX_LOGINS and now - self._logins[0] < _LOGINS_SECONDS:
+            raise LoginFailed(f"the server has demanded {_MAX_LOGINS} logins within {_LOGINS_SECONDS / 60:g} minutes")
+        self._logins.append(now)
 
     async def _check_binding(self, oauth: OAuth, found: Discovery) -> None:
         """Check that a client that was registered in advance is used only at one authorization server."""
@@ -302,9 +329,12 @@ class AccessTokens:
             )
 
     async def _stored(self) -> Tokens | None:
-        """Return the stored tokens; None if there are none, or those of another client than the given one."""
-        found, given = await stored_tokens(self._store, self._key), self._credentials.client_id
-        return None if found is None or given not in (None, found.client.client_id) else found
+        """Return the stored tokens; None if there are none, or not such as the program demands."""
+        found, credentials = await stored_tokens(self._store, self._key), self._credentials
+        if found is None or credentials.client_id not in (None, found.client.client_id):
+            return None
+        is_unbound = credentials.dpop == "on" and found.key is None
+        return None if is_unbound or credentials.issuer not in (None, found.issuer) else found
 
     async def _refreshed(self, tokens: Tokens, refresh_token: str) -> Tokens | None:
         """Return new tokens for a refresh token; None if it is no longer valid.
@@ -331,7 +361,13 @@ class AccessTokens:
         return None
 
     async def _keep(self, tokens: Tokens | None) -> None:
-        """Use and store *tokens*."""
+        """Use and store *tokens*.
+
+        Raises:
+            LoginFailed: They are not bound to a key, although the program demands it.
+        """
+        if tokens is not None and tokens.key is None and self._credentials.dpop == "on":
+            raise LoginFailed("the authorization server has not bound the token to the key (`dpop`)")
         self._use(tokens)
         if tokens is None:
             await self._store.save(self._key, None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
-from urllib.request import getproxies
+from urllib.request import getproxies, proxy_bypass
 
 import anyio
 import httpx
@@ -92,9 +92,10 @@ class AuthRequests:
         form, content = (body, None) if isinstance(body, dict) else (None, body)
         try:
             with anyio.fail_after(_SECONDS):
-                if is_address(host):  # also with a proxy
-                    await self._guard.addresses(host, 0)
-                async with self._client() as client:
+                proxy = _proxy(url)
+                if proxy is not None and is_address(host):  # else the address is checked where it is connected
+                    await self._guard.addresses(host.rstrip("."), 0)
+                async with self._client(proxy) as client:
                     request = client.build_request(
                         verb, url, headers={**_HEADERS, **headers}, data=form, content=content
                     )
@@ -112,18 +113,27 @@ class AuthRequests:
             raise LoginFailed(f"{host} cannot be reached: {system_message(error)}") from error
 
     @asynccontextmanager
-    async def _client(self) -> AsyncGenerator[httpx.AsyncClient]:
+    async def _client(self, proxy: str | None) -> AsyncGenerator[httpx.AsyncClient]:
         trust = trusted_certificates()
-        if getproxies():
-            client = httpx.AsyncClient(verify=trust, timeout=_SECONDS)
-        else:
+        if proxy is None:
             pool = ConnectionPool(trust, 1, resolve=self._guard.addresses)
             client = httpx.AsyncClient(transport=pool, timeout=_SECONDS)
+        else:
+            client = httpx.AsyncClient(verify=trust, timeout=_SECONDS, proxy=proxy, trust_env=False)
         try:
             yield client
         finally:
             with anyio.move_on_after(CLOSE_SECONDS, shield=True):
                 await client.aclose()
+
+
+def _proxy(url: str) -> str | None:
+    """Return the proxy of the environment for *url*; None if it is connected directly, so that we see its address."""
+    parts, proxies = urlsplit(url), getproxies()
+    found = proxies.get(parts.scheme) or proxies.get("all")
+    if not found or proxy_bypass(parts.hostname or ""):
+        return None
+    return found if "://" in found else f"http://{found}"
 
 
 async def _read(response: httpx.Response) -> bytes:

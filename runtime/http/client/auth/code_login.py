@@ -10,12 +10,12 @@ import secrets
 import time
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import msgspec
 
 from mcpgen.runtime.http.auth.grants import code_form, decode_error
-from mcpgen.runtime.http.auth.issuers import AuthorizationRequest, code_of_response, has_state
+from mcpgen.runtime.http.auth.issuers import AuthorizationRequest, ScopeRefused, code_of_response, has_state
 from mcpgen.runtime.http.auth.pkce import check_pkce, code_challenge
 from mcpgen.runtime.http.auth.registration import (
     Registration,
@@ -48,6 +48,13 @@ _NO_SERVER: Final = (
     "the server wants credentials, but names no authorization server; if it takes a token or a key, pass "
     "Http(url, auth=bearer(token)), or headers"
 )
+# Metadata of a hostile server can name the login page of another one. With such a parameter in its URL, that page would
+# issue a token for another resource or another client.
+_RESERVED: Final = frozenset({"prompt", "request", "request_uri", "resource", "response_mode", "scope"})
+
+# Browsers and commands take this much. The scopes and the id of the client come from servers.
+_MAX_URL_CHARS: Final = 16 * 1024
+
 _INVALID_CLIENT: Final = "invalid_client"
 
 
@@ -80,6 +87,7 @@ class CodeLogin:
         """
         if self._found.resource is not None and not self._oauth.assume_pkce:
             check_pkce(self._metadata)
+        self._guard.check_url(self._metadata.token_endpoint, "the token endpoint")  # before a person is asked
         if self._metadata.authorization_endpoint is None:
             raise LoginFailed(f"the authorization server {self._metadata.issuer!r} has no login page")
         known = await self._stored_client()
@@ -93,6 +101,13 @@ class CodeLogin:
             if client is None or (client.redirect_uri and client.redirect_uri != redirect_uri):
                 client = await self._new_client(redirect_uri)
             try:
+                try:
+                    return await self._log_in(client, redirect_uri, receiver, scopes)
+                except ScopeRefused:
+                    if self._kind() != "dynamic" or not scopes:
+                        raise
+                # Some authorization servers allow only the scopes of the registration, such as those of the Python SDK.
+                client = await self._register(redirect_uri, scopes)
                 return await self._log_in(client, redirect_uri, receiver, scopes)
             except TokenRefused as refused:
                 if refused.error.error == _INVALID_CLIENT:  # it was removed there; the next login registers again
@@ -139,7 +154,14 @@ class CodeLogin:
         self._guard.check_url(page, "the login page")
         if "#" in page:
             raise LoginFailed("the URL of the login page has a fragment")
-        return f"{page}{'&' if '?' in page else '?'}{urlencode(query)}"
+        if not _RESERVED.union(query).isdisjoint(
+            name for name, _ in parse_qsl(urlsplit(page).query, keep_blank_values=True)
+        ):
+            raise LoginFailed("the metadata of the authorization server sets parameters that the client sets")
+        url = f"{page}{'&' if '?' in page else '?'}{urlencode(query)}"
+        if len(url) > _MAX_URL_CHARS:
+            raise LoginFailed(f"the URL of the login page is longer than {_MAX_URL_CHARS} characters")
+        return url
 
     # --- the client's id
 
@@ -171,9 +193,10 @@ class CodeLogin:
             return Registration(metadata.issuer, oauth.client_metadata_url)
         return await self._register(redirect_uri)
 
-    async def _register(self, redirect_uri: str) -> Registration:
+    async def _register(self, redirect_uri: str, scopes: Sequence[str] = ()) -> Registration:
         metadata = self._metadata
-        request = registration_request(metadata, name=self._oauth.client_name, redirect_uri=redirect_uri)
+        name = self._oauth.client_name
+        request = registration_request(metadata, name=name, redirect_uri=redirect_uri, scopes=scopes)
         reply = await self._requests.post_json(metadata.registration_endpoint or "", request)
         if not reply.is_success:
             error = decode_error(reply.body)

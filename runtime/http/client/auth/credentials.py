@@ -7,7 +7,7 @@ tokens belong to each connection, and to the `TokenStore`.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 from mcpgen.runtime.errors import UsageError
@@ -15,6 +15,7 @@ from mcpgen.runtime.http.auth.assertions import import_jwt
 from mcpgen.runtime.http.client.auth.address_guard import is_loopback_url
 from mcpgen.runtime.http.client.auth.token_store import FileTokenStore, TokenStore
 from mcpgen.runtime.http.client.http_exchange import import_httpx
+from mcpgen.runtime.protocol.argument_checks import check_flags, check_numbers, check_texts
 
 __all__ = ["Assertion", "ClientCredentials", "Credentials", "Dpop", "JwtAssertion", "OAuth", "Visit"]
 
@@ -80,18 +81,20 @@ class OAuth:
         assume_pkce: bool = False,
     ) -> None:
         import_httpx()
-        if client_secret is not None and client_id is None:
-            raise UsageError("`client_secret` needs `client_id`")
+        _check_client(client_id, client_secret)
+        check_texts(client_metadata_url=client_metadata_url, client_name=client_name, redirect_uri=redirect_uri)
+        check_flags(interactive=interactive, assume_pkce=assume_pkce)
+        check_numbers(login_seconds=login_seconds)
+        if visit is not None and not callable(visit):
+            raise UsageError(f"`visit` must be a function that gets the URL of the login page, not {visit!r}")
         if client_metadata_url is not None and not _is_document(client_metadata_url):
             raise UsageError(
                 "`client_metadata_url` must be a URL of https with a path, such as https://example.com/client.json"
             )
-        if redirect_uri is not None and not (redirect_uri.startswith("https://") or is_loopback_url(redirect_uri)):
+        if redirect_uri is not None and not _is_redirect(redirect_uri):
             raise UsageError("`redirect_uri` must be a URL of https, or of http at localhost, 127.0.0.1 or [::1]")
-        if not isinstance(cast("object", store), TokenStore | None):
-            raise UsageError(
-                f"`store` must be a TokenStore, such as FileTokenStore(folder), not {type(store).__name__}"
-            )
+        if isinstance(cast("object", store), type) or not isinstance(cast("object", store), TokenStore | None):
+            raise UsageError(f"`store` must be a TokenStore, such as FileTokenStore(folder), not {store!r}")
         if not login_seconds > 0:
             raise UsageError(f"`login_seconds` must be greater than 0, not {login_seconds!r}")
         self.client_id: Final = client_id
@@ -141,8 +144,13 @@ class ClientCredentials:
         dpop: Dpop = "auto",
     ) -> None:
         import_httpx()
-        if (secret is None) == (private_key is None):
-            raise UsageError("ClientCredentials needs either `secret` or `private_key`")
+        check_texts(client_id=client_id, secret=secret, private_key=private_key)
+        if not client_id:
+            raise UsageError("`client_id` is empty; the authorization server gives it when the client is registered")
+        if secret is None and private_key is None:
+            raise UsageError("ClientCredentials needs `secret` or `private_key`; pass one of them")
+        if secret is not None and private_key is not None:
+            raise UsageError("ClientCredentials has both `secret` and `private_key`; pass only one of them")
         if private_key is not None:
             import_jwt("a client that authenticates with a key")
         self.client_id: Final = client_id
@@ -185,8 +193,7 @@ class JwtAssertion:
         import_httpx()
         if not callable(assertion):
             raise UsageError("`assertion` must be a function of the issuer and the resource that returns a JWT")
-        if client_secret is not None and client_id is None:
-            raise UsageError("`client_secret` needs `client_id`")
+        _check_client(client_id, client_secret)
         self.assertion: Final = assertion
         self.client_id: Final = client_id
         self.client_secret: Final = client_secret
@@ -202,18 +209,31 @@ Credentials: TypeAlias = OAuth | ClientCredentials | JwtAssertion
 """How a client gets its tokens."""
 
 
+def _check_client(client_id: str | None, client_secret: str | None) -> None:
+    check_texts(client_id=client_id, client_secret=client_secret)
+    if client_id == "":
+        raise UsageError("`client_id` is empty; leave it out if the client is not registered")
+    if client_secret is not None and client_id is None:
+        raise UsageError("`client_secret` needs `client_id`; pass both")
+
+
 def _checked_scopes(scopes: Any) -> tuple[str, ...] | None:  # noqa: ANN401 (any object that a caller passes)
     if scopes is None:
         return None
     if isinstance(scopes, str):
         raise UsageError(f"`scopes` must be a list, such as {scopes.split()!r}, not a str")
+    if not isinstance(cast("object", scopes), Iterable):
+        raise UsageError(f"`scopes` must be a list, such as ['a', 'b'], not {scopes!r}")
     for each in scopes:
         if not isinstance(each, str) or not _SCOPE.fullmatch(each):
-            raise UsageError(f"`scopes` has {each!r}, which is not a scope: visible ASCII without space and quotes")
+            raise UsageError(
+                f"`scopes` has {each!r}, which is not a scope; use visible ASCII without spaces and quotes"
+            )
     return tuple(scopes)
 
 
 def _checked_issuer(issuer: str | None) -> str | None:
+    check_texts(issuer=issuer)
     if issuer is not None and not _ISSUER.fullmatch(issuer):
         raise UsageError("`issuer` must be the URL of an authorization server, such as https://login.example.com")
     return issuer
@@ -225,6 +245,10 @@ def _checked_dpop(dpop: Dpop) -> Dpop:
     if dpop == "on":
         import_jwt("DPoP")
     return dpop
+
+
+def _is_redirect(url: str) -> bool:
+    return url.startswith("https://") or (url.startswith("http://") and is_loopback_url(url) and "@" not in url)
 
 
 def _is_document(url: str) -> bool:

@@ -43,7 +43,7 @@ async def log_out(url: str, oauth: OAuth) -> bool:
     async with oauth.store.lock(key):
         tokens = await stored_tokens(oauth.store, key)
         if tokens is not None and tokens.revocation_endpoint is not None:
-            requests = AuthRequests(AddressGuard(address.url))
+            requests = AuthRequests(AddressGuard(address.url, [oauth.issuer or ""]))
             try:
                 await _revoke(requests, tokens, tokens.revocation_endpoint)
             except LoginFailed as failure:

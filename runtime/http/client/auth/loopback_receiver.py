@@ -2,8 +2,9 @@
 
 Theory of operation. It answers one path, and only requests for its own host, so that a web page cannot reach it under
 another name. A response that belongs to another login is refused, and the wait goes on: any program of this machine can
-send one. Browsers open connections that they do not use; each has a task and a time limit of its own. The page that
-the user sees is always the same, and contains nothing of the request.
+send one. Browsers open connections that they do not use, and so can any program; each has a task and a time limit of
+its own, and the oldest one gives way to a new one when there are many. The page that the user sees is always the same,
+and contains nothing of the request.
 
 Spec:
     RFC 8252, sections 7.3 and 8.3.
@@ -11,7 +12,8 @@ Spec:
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+import socket
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -31,7 +33,7 @@ __all__ = ["PATH", "LoopbackReceiver", "open_receiver"]
 PATH: Final = "/callback"
 
 _MAX_HEAD_BYTES: Final = 16 * 1024
-_HEAD_SECONDS: Final = 20.0
+_HEAD_SECONDS: Final = 5.0  # on the loopback, a request comes with its connection
 _MAX_CONNECTIONS: Final = 32
 
 _DONE: Final = "The login is done. You can close this window."
@@ -40,7 +42,7 @@ _NOTHING: Final = "There is nothing here."
 
 
 class LoopbackReceiver:
-    """Waits for one redirect.
+    """Waits for one redirect at a time.
 
     Attributes:
         redirect_uri: The URL that it answers.
@@ -54,11 +56,12 @@ class LoopbackReceiver:
         self._host = parts.netloc
         self._response = ""
         self._received = anyio.Event()
-        self._connections = 0
+        self._open: dict[anyio.CancelScope, None] = {}  # of each connection, the oldest first
 
     def waiting_for(self, accepts: Callable[[str], bool]) -> Callable[[], Awaitable[str]]:
-        """Return a function that waits for the response: the first URL for which *accepts* is true."""
+        """Return a function that waits for the next response: the first URL for which *accepts* is true."""
         self._accepts = accepts
+        self._received = anyio.Event()
         return self._wait
 
     async def _wait(self) -> str:
@@ -67,12 +70,14 @@ class LoopbackReceiver:
 
     async def serve(self, stream: SocketStream) -> None:
         """Answer one connection."""
-        if self._connections >= _MAX_CONNECTIONS:
-            await stream.aclose()
-            return
-        self._connections += 1
+        if len(self._open) >= _MAX_CONNECTIONS:
+            oldest = next(iter(self._open))
+            del self._open[oldest]
+            oldest.cancel()
+        scope = anyio.move_on_after(_HEAD_SECONDS)
+        self._open[scope] = None
         try:
-            with anyio.move_on_after(_HEAD_SECONDS):
+            with scope:
                 async with stream:
                     url, answer = self._answer(await _head(stream))
                     await stream.send(answer)
@@ -82,7 +87,7 @@ class LoopbackReceiver:
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError):
             pass  # the browser has gone
         finally:
-            self._connections -= 1
+            self._open.pop(scope, None)
 
     def _answer(self, head: bytes) -> tuple[str, bytes]:
         """Return the URL of the response, or nothing, and what to answer to the request *head*."""
@@ -109,25 +114,25 @@ async def open_receiver(redirect_uri: str | None, port: int = 0) -> AsyncGenerat
     Raises:
         LoginFailed: Its port cannot be used.
     """
+    listeners: list[SocketListener] = []
     async with AsyncExitStack() as stack:
         if redirect_uri is None:
-            listener = await _listener("127.0.0.1", port)
-            redirect_uri = f"http://127.0.0.1:{_port(listener)}{PATH}"
-            listeners = [listener]
+            listeners.append(await stack.enter_async_context(await _listener("127.0.0.1", port)))
+            redirect_uri = f"http://127.0.0.1:{_port(listeners[0])}{PATH}"
         else:
             parts = urlsplit(redirect_uri)
             host, wanted = parts.hostname or "", parts.port or 0
-            first = await _listener("127.0.0.1" if host == "localhost" else host, wanted, is_fixed=True)
-            if not wanted:
+            hosts = ["127.0.0.1" if host == "localhost" else host]
+            if host == "localhost" and _has_ipv6():  # a browser may try the address of either family first
+                hosts.append("::1")
+            for address in hosts:
+                listener = await _listener(address, wanted, is_fixed=True)
+                listeners.append(await stack.enter_async_context(listener))
+                wanted = _port(listener)
+            if not parts.port:
                 shown = f"[{host}]" if ":" in host else host
-                redirect_uri = parts._replace(netloc=f"{shown}:{_port(first)}").geturl()
-            listeners = [first]
-            if host == "localhost":  # a browser may try the address of either family first
-                with suppress(LoginFailed):  # the machine has no IPv6
-                    listeners.append(await _listener("::1", _port(first), is_fixed=True))
+                redirect_uri = parts._replace(netloc=f"{shown}:{wanted}").geturl()
         receiver = LoopbackReceiver(redirect_uri)
-        for each in listeners:
-            await stack.enter_async_context(each)
         group = await stack.enter_async_context(open_group())  # its tasks end before the listeners are closed
         for each in listeners:
             group.start_soon(each.serve, receiver.serve)
@@ -142,6 +147,16 @@ async def _listener(host: str, port: int, *, is_fixed: bool = False) -> SocketLi
             return await _listener(host, 0)
         raise LoginFailed(f"the redirect of the login cannot be received on port {port}: {error.strerror}") from None
     return made.listeners[0]  # type: ignore[return-value]  # it is one of TCP
+
+
+def _has_ipv6() -> bool:
+    """Return whether the loopback has an address of IPv6, whose port another program could use already."""
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
 
 
 def _port(listener: SocketListener) -> int:

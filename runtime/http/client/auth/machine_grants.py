@@ -17,6 +17,7 @@ from mcpgen.runtime.http.client.auth.address_guard import AddressGuard, is_loopb
 from mcpgen.runtime.http.client.auth.credentials import ClientCredentials
 from mcpgen.runtime.http.client.auth.token_endpoint import TokenEndpoint, TokenRefused
 from mcpgen.runtime.http.errors import LoginFailed
+from mcpgen.runtime.protocol.argument_checks import check_texts
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -54,6 +55,13 @@ class IdJag:
         client_secret: str | None = None,
         scopes: Sequence[str] = (),
     ) -> None:
+        check_texts(token_endpoint=token_endpoint, client_id=client_id, client_secret=client_secret)
+        if not isinstance(id_token, str) and not callable(id_token):
+            raise UsageError(
+                f"`id_token` must be a string or a function that returns it, not {type(id_token).__name__}"
+            )
+        if isinstance(scopes, str):
+            raise UsageError(f"`scopes` must be a list, such as {scopes.split()!r}, not a str")
         if not token_endpoint.startswith("https://") and not is_loopback_url(token_endpoint):
             raise UsageError(
                 "`token_endpoint` must be a URL of https, the one of the identity provider's token endpoint"

@@ -25,7 +25,7 @@ from mcpgen.runtime.http.auth.discovery import (
     resource_metadata_urls,
     server_metadata_urls,
 )
-from mcpgen.runtime.http.auth.issuers import chosen_issuer, is_issuer_of
+from mcpgen.runtime.http.auth.issuers import chosen_issuer, has_root_slash, is_issuer_of
 from mcpgen.runtime.http.auth.resources import chosen_resource
 from mcpgen.runtime.http.errors import LoginFailed
 from mcpgen.runtime.protocol.headers import REVISION
@@ -77,7 +77,7 @@ async def discover(requests: AuthRequests, server_url: str, named: str | None, i
     identifier = chosen_resource(server_url, resource.resource)
     chosen = chosen_issuer(resource.authorization_servers or (), issuer)
     scopes = None if resource.scopes_supported is None else tuple(resource.scopes_supported)
-    metadata = await _server_metadata(requests, chosen)
+    metadata = await _server_metadata(requests, chosen, is_given=issuer is not None)
     return Discovery(metadata, identifier, scopes, bool(resource.dpop_bound_access_tokens_required))
 
 
@@ -101,7 +101,7 @@ async def _resource_metadata(requests: AuthRequests, server_url: str, named: str
     return None
 
 
-async def _server_metadata(requests: AuthRequests, issuer: str) -> ServerMetadata:
+async def _server_metadata(requests: AuthRequests, issuer: str, *, is_given: bool) -> ServerMetadata:
     for url in server_metadata_urls(issuer):
         reply = await requests.get(url)
         _check_answers(reply, url)
@@ -112,7 +112,9 @@ async def _server_metadata(requests: AuthRequests, issuer: str) -> ServerMetadat
         except InvalidMetadata as error:
             _LOG.debug("%s is not the metadata of an authorization server: %s", url, error)
             continue
-        if not is_issuer_of(found, issuer):
+        # The document is that of either spelling, and counts, unless the program has said which one is right.
+        is_other_spelling = not is_given and has_root_slash(found.issuer, issuer)
+        if not is_issuer_of(found, issuer) and not is_other_spelling:
             is_slash = found.issuer.rstrip("/") == issuer.rstrip("/")
             hint = f"; if it is right, pass OAuth(issuer={found.issuer!r})" if is_slash else ""
             named = printable(found.issuer[:200])

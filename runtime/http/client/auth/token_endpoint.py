@@ -7,7 +7,7 @@ Spec:
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mcpgen.runtime.http.auth.assertions import client_assertion
 from mcpgen.runtime.http.auth.grants import (
@@ -18,6 +18,7 @@ from mcpgen.runtime.http.auth.grants import (
     decode_tokens,
 )
 from mcpgen.runtime.http.auth.proofs import MAX_NONCE_CHARS, NONCE_ERROR
+from mcpgen.runtime.http.auth.registration import BASIC
 from mcpgen.runtime.http.errors import LoginFailed
 
 if TYPE_CHECKING:
@@ -29,6 +30,23 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.client.auth.auth_requests import AuthReply, AuthRequests
 
 __all__ = ["TokenEndpoint", "TokenRefused"]
+
+
+# Fields of token requests that no error may show, although the authorization server may repeat them in its own.
+_SECRETS: Final = frozenset(
+    {
+        "assertion",
+        "client_assertion",
+        "client_secret",
+        "code",
+        "code_verifier",
+        "refresh_token",
+        "subject_token",
+    }
+)
+
+_UNKNOWN_CLIENT: Final = frozenset({"invalid_client", "unauthorized_client"})
+_TOO_MANY: Final = 429
 
 
 class TokenRefused(Exception):  # noqa: N818 (the caller decides what follows)
@@ -71,6 +89,7 @@ class TokenEndpoint:
         self._key = key
         self._private_key = private_key
         self._algorithm = algorithm
+        self._sent: list[str] = []  # the secrets of the last request
 
     async def tokens(
         self, form: Mapping[str, str], *, resource: str | None, scopes: Sequence[str], revocation_endpoint: str | None
@@ -108,20 +127,32 @@ class TokenEndpoint:
 
     async def reply(self, form: Mapping[str, str]) -> Reply:
         """Send *form*, and return what the endpoint has issued; see `tokens`."""
-        found = await self._send(form, None)
-        if self._key is not None and not found.is_success and found.nonce and len(found.nonce) <= MAX_NONCE_CHARS:
-            error = decode_error(found.body)
-            if error is not None and error.error == NONCE_ERROR:
-                found = await self._send(form, found.nonce)
+        found = await self._answered(form)
+        if _error_of(found) in _UNKNOWN_CLIENT and self._client.method == BASIC and "client_id" not in form:
+            # RFC 6749, section 3.2.1, leaves it to the client to repeat its id in the form. The Python SDK, FastMCP and
+            # other servers demand it even with HTTP Basic; Okta, Notion and others refuse it, so the first request
+            # goes without.
+            found = await self._answered({**form, "client_id": self._client.client_id})
         if not found.is_success:
             error = decode_error(found.body)
             if error is None:
                 raise LoginFailed(f"the token endpoint answered {found.status} without an error of OAuth")
-            raise TokenRefused(error)
+            if found.status >= 500 or found.status == _TOO_MANY:  # noqa: PLR2004 (as HTTP counts)
+                said = error.without(self._sent)
+                raise LoginFailed(f"the token endpoint answered {found.status}, {said}; try again later")
+            raise TokenRefused(error.without(self._sent))
         try:
             return decode_tokens(found.body)
         except InvalidReply as invalid:
             raise LoginFailed(str(invalid)) from None
+
+    async def _answered(self, form: Mapping[str, str]) -> AuthReply:
+        """Send *form*; once more if the endpoint demands a nonce."""
+        found = await self._send(form, None)
+        is_nonce = found.nonce is not None and 0 < len(found.nonce) <= MAX_NONCE_CHARS
+        if self._key is not None and is_nonce and _error_of(found) == NONCE_ERROR:
+            return await self._send(form, found.nonce)
+        return found
 
     async def _send(self, form: Mapping[str, str], nonce: str | None) -> AuthReply:
         assertion, now = None, time.time()
@@ -135,6 +166,15 @@ class TokenEndpoint:
                 now=now,
             )
         headers, fields = client_authentication(self._client, assertion)
+        self._sent = [value for name, value in {**form, **fields}.items() if name in _SECRETS]
+        if self._client.secret is not None:
+            self._sent += [self._client.secret, headers.get("authorization", "").partition(" ")[2]]
         if self._key is not None:
             headers["dpop"] = self._key.proof("POST", self._url, now=now, nonce=nonce)
         return await self._requests.post_form(self._url, {**form, **fields}, headers)
+
+
+def _error_of(reply: AuthReply) -> str:
+    """Return the code of an error; empty if *reply* is none."""
+    error = None if reply.is_success else decode_error(reply.body)
+    return "" if error is None else error.error

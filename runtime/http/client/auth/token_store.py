@@ -5,7 +5,8 @@ holds between processes: a refresh token that is rotated can be used only once, 
 same time. The one that waits reads the tokens again, and finds those of the other.
 
 `FileTokenStore` has a file per key, with the permissions of its owner alone. A file is replaced at once or not at all.
-The lock is one of the system on a file beside it, so it ends with its process.
+The lock is one of the system on a file beside it, so it ends with its process. The folder belongs to the same user: the
+owner of a folder can remove files of others in it, or put an old one back.
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ from __future__ import annotations
 import os
 import secrets
 import sys
+import threading
 from contextlib import asynccontextmanager, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
-from weakref import WeakValueDictionary
 
 import anyio
-import anyio.lowlevel
 import anyio.to_thread
 
 from mcpgen.runtime.errors import printable
 from mcpgen.runtime.http.errors import LoginFailed
+from mcpgen.runtime.protocol.argument_checks import check_file_path
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
@@ -42,6 +43,9 @@ _MAX_BYTES: Final = 1024 * 1024
 _LOCK_SECONDS: Final = 0.05
 
 _REPARSED: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+# A pipe of another user in place of a file would block the reader.
+_UNBLOCKED: Final = getattr(os, "O_NONBLOCK", 0)
 
 
 @runtime_checkable
@@ -69,7 +73,7 @@ class MemoryTokenStore:
 
     def __init__(self) -> None:
         self._documents: dict[str, bytes] = {}
-        self._locks: WeakValueDictionary[tuple[object, str], anyio.Lock] = WeakValueDictionary()
+        self._locks: dict[str, threading.Lock] = {}
 
     def __repr__(self) -> str:
         return "MemoryTokenStore()"
@@ -87,13 +91,14 @@ class MemoryTokenStore:
 
     @asynccontextmanager
     async def lock(self, key: str) -> AsyncGenerator[None]:
-        """Keep other tasks of this event loop from entering such a block with the same *key*."""
-        place = (_event_loop(), key)
-        lock = self._locks.get(place)
-        if lock is None:
-            lock = self._locks[place] = anyio.Lock()
-        async with lock:
+        """Keep other tasks and threads from entering such a block with the same *key*."""
+        lock = self._locks.setdefault(key, threading.Lock())
+        while not lock.acquire(blocking=False):  # noqa: ASYNC110 (its holder may be in another event loop)
+            await anyio.sleep(_LOCK_SECONDS)
+        try:
             yield
+        finally:
+            lock.release()
 
 
 class FileTokenStore:
@@ -105,7 +110,11 @@ class FileTokenStore:
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
+        if folder is not None:
+            check_file_path("folder", folder)
         self._folder = state_folder() / "tokens" if folder is None else Path(os.fspath(folder))
+        # The user may have chosen the place of a folder of their own within one of others.
+        self._own = [self._folder.parent, self._folder] if folder is None else [self._folder]
 
     def __repr__(self) -> str:
         return f"FileTokenStore({str(self._folder)!r})"
@@ -114,7 +123,7 @@ class FileTokenStore:
         """Return the document under *key*; None if there is none.
 
         Raises:
-            LoginFailed: The file cannot be read, or others can read it, too.
+            LoginFailed: The file cannot be read, or others can read or replace it, too.
         """
         return await anyio.to_thread.run_sync(self._load, self._path(key))
 
@@ -151,10 +160,11 @@ class FileTokenStore:
     def _load(self, path: Path) -> bytes | None:
         with _explained(path, "read"):
             try:
-                descriptor = os.open(path, os.O_RDONLY | _REPARSED)
+                descriptor = os.open(path, os.O_RDONLY | _UNBLOCKED | _REPARSED)
             except (FileNotFoundError, NotADirectoryError):
                 return None
             with open(descriptor, "rb") as opened:  # noqa: PTH123 (there is no other way to open a descriptor)
+                self._check_folders()
                 _check_private(opened.fileno(), path)
                 document = opened.read(_MAX_BYTES + 1)
         if len(document) > _MAX_BYTES:
@@ -166,6 +176,8 @@ class FileTokenStore:
             if document is None:
                 path.unlink(missing_ok=True)
                 return
+            if len(document) > _MAX_BYTES:
+                raise LoginFailed(f"the tokens are too long for {_shown(path)}")
             self._make_folder()
             new = path.with_name(f".{path.stem}.{secrets.token_hex(8)}.new")
             try:
@@ -187,8 +199,23 @@ class FileTokenStore:
     def _make_folder(self) -> None:
         self._folder.parent.mkdir(parents=True, exist_ok=True)
         self._folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
-        if os.name == "posix" and self._folder.stat().st_uid == os.getuid():
+        self._check_folders()
+        if os.name == "posix":
             self._folder.chmod(_FOLDER_MODE)
+
+    def _check_folders(self) -> None:
+        """Check that no other user owns the folder.
+
+        Raises:
+            LoginFailed: Another user does.
+        """
+        if os.name != "posix":
+            return
+        for each in self._own:
+            with suppress(FileNotFoundError, NotADirectoryError):
+                if each.stat().st_uid != os.getuid():
+                    hint = "choose another one, such as by XDG_STATE_HOME"
+                    raise LoginFailed(f"the folder of the tokens, {_shown(each)}, belongs to another user; {hint}")
 
 
 def state_folder() -> Path:
@@ -198,10 +225,6 @@ def state_folder() -> Path:
     named = os.environ.get("XDG_STATE_HOME", "")
     base = Path(named) if named.startswith("/") else Path.home() / ".local" / "state"  # as XDG demands
     return base / "mcpgen"
-
-
-def _event_loop() -> object:
-    return anyio.lowlevel.current_token()
 
 
 def _check_private(descriptor: int, path: Path) -> None:

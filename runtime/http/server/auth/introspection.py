@@ -22,6 +22,7 @@ from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.server.auth.issuer_metadata import fetch_json, issuer_endpoint
 from mcpgen.runtime.http.server.auth.protection import check_url
 from mcpgen.runtime.http.server.auth.token_verifier import ExpectedToken, InvalidToken, IssuerUnavailable, access_of
+from mcpgen.runtime.protocol.argument_checks import check_numbers, check_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -57,10 +58,13 @@ class Introspection:
 
     Attributes:
         cache_seconds: The same.
+        asks_for_each_token: True.
 
     Raises:
         UsageError: An argument is not valid.
     """
+
+    asks_for_each_token: bool = True
 
     def __init__(  # noqa: PLR0913 (settings, each by its name)
         self,
@@ -72,12 +76,16 @@ class Introspection:
         leeway_seconds: float = 30.0,
         scope_claims: Sequence[str] = ("scope",),
     ) -> None:
+        check_texts(client_id=client_id, client_secret=client_secret)
+        check_numbers(cache_seconds=cache_seconds, leeway_seconds=leeway_seconds)
         if not client_id or not client_secret:
             raise UsageError("`client_id` and `client_secret` must not be empty; the issuer gives both")
         if not 0 <= cache_seconds <= _MAX_CACHE_SECONDS:
             raise UsageError(f"`cache_seconds` is {cache_seconds}; it must be between 0 and {_MAX_CACHE_SECONDS:.0f}")
-        if leeway_seconds < 0 or isinstance(scope_claims, str):
-            raise UsageError("`leeway_seconds` must not be negative, and `scope_claims` must be a list of strings")
+        if not leeway_seconds >= 0:
+            raise UsageError(f"`leeway_seconds` is {leeway_seconds}; it must not be negative")
+        if isinstance(scope_claims, str):
+            raise UsageError(f"`scope_claims` must be a list of strings, such as {[scope_claims]!r}")
         # RFC 6749, section 2.3.1: both are form-encoded before they are used for HTTP Basic.
         self.credentials: tuple[str, str] = (quote_plus(client_id), quote_plus(client_secret))
         self.url: str | None = None if url is None else check_url("url", url)

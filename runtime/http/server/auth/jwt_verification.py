@@ -22,9 +22,12 @@ from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.server.auth.key_sets import FAMILIES, KeySet
 from mcpgen.runtime.http.server.auth.protection import check_url
 from mcpgen.runtime.http.server.auth.token_verifier import ExpectedToken, InvalidToken, access_of
+from mcpgen.runtime.protocol.argument_checks import check_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import jwt
 
     from mcpgen.runtime.http.server.auth.token_verifier import Verify
     from mcpgen.runtime.server.access import Access
@@ -62,12 +65,14 @@ class Jwt:
         scope_claims: The same.
         types: The same, in lower case.
         cache_seconds: How long a verified token is not verified again.
+        asks_for_each_token: False: the keys are fetched for all tokens.
 
     Raises:
         UsageError: An argument is not valid.
     """
 
     cache_seconds: float = _CACHE_SECONDS
+    asks_for_each_token: bool = False
 
     def __init__(
         self,
@@ -78,13 +83,14 @@ class Jwt:
         scope_claims: Sequence[str] = ("scope", "scp"),
         types: Sequence[str] = tuple(sorted(_TYPES)),
     ) -> None:
+        check_numbers(leeway_seconds=leeway_seconds)
         unknown = sorted(set(algorithms) - FAMILIES.keys())
         if isinstance(algorithms, str) or unknown or not algorithms:
             shown = repr(algorithms) if isinstance(algorithms, str) or not algorithms else repr(unknown[0])
             raise UsageError(f"`algorithms` has {shown}; use a list of {', '.join(FAMILIES)}")
         if isinstance(scope_claims, str) or isinstance(types, str):
             raise UsageError("`scope_claims` and `types` must be lists of strings")
-        if leeway_seconds < 0:
+        if not leeway_seconds >= 0:
             raise UsageError(f"`leeway_seconds` is {leeway_seconds}; it must not be negative")
         self.algorithms: frozenset[str] = frozenset(algorithms)
         self.keys_url: str | None = None if keys_url is None else check_url("keys_url", keys_url)
@@ -138,15 +144,30 @@ class _JwtVerifier:
             InvalidToken: It is not valid.
             IssuerUnavailable: There are no keys.
         """
+        header, issuer = self._read(token)
+        keys = self._keys[issuer]
+        found = await keys.find(header.kid, header.alg)
+        claims = self._claims(token, found, header.alg)
+        if claims is None and found and (newer := await keys.find_newer(header.kid, header.alg)) != found:
+            claims = self._claims(token, newer, header.alg)
+        if claims is None:
+            raise InvalidToken("the token is not signed with a key of its issuer")
+        return self._access(claims, issuer)
+
+    def _claims(self, token: str, keys: list[jwt.PyJWK], algorithm: str) -> dict[str, Any] | None:
+        """Return the claims of *token*; None if none of *keys* has signed it.
+
+        Raises:
+            InvalidToken: It is not valid.
+        """
         import jwt  # noqa: PLC0415 (in an extra; it takes long to load)
 
-        header, issuer = self._read(token)
-        for key in await self._keys[issuer].find(header.kid, header.alg):
+        for key in keys:
             try:
                 claims: dict[str, Any] = jwt.decode(
                     token,
                     key,
-                    algorithms=[header.alg],
+                    algorithms=[algorithm],
                     leeway=self._config.leeway_seconds,
                     options={"require": ["exp", "iss", "aud"], "verify_aud": False, "verify_iss": False},
                 )
@@ -158,8 +179,8 @@ class _JwtVerifier:
                 raise InvalidToken("the token is not valid yet") from None
             except (jwt.PyJWTError, ValueError, TypeError, RecursionError):  # no message: it could show the token
                 raise InvalidToken("the token is not valid") from None
-            return self._access(claims, issuer)
-        raise InvalidToken("the token is not signed with a key of its issuer")
+            return claims
+        return None
 
     def _read(self, token: str) -> tuple[_Header, str]:
         """Return the header of *token* and its issuer, neither of which is verified yet.

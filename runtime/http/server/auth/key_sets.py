@@ -2,7 +2,8 @@
 
 Theory of operation. The keys are fetched with the first token, and again when they are old. While one request fetches
 them, others use the old ones. A token with an unknown `kid` may be signed with a new key, so the keys are fetched
-again, but not more often than once in `_COOLDOWN_SECONDS`: any client can send tokens with invented names. If the
+again, but not more often than once in `_COOLDOWN_SECONDS`: any client can send tokens with invented names. The same
+holds for a token that none of the keys has signed, since some issuers give the name of an old key to a new one. If the
 issuer cannot be reached, old keys are used for a while, since a short failure of the issuer should not end all service.
 
 Spec:
@@ -72,6 +73,7 @@ class KeySet:
         self._keys: list[_Key] = []
         self._fetched = -_STALE_SECONDS
         self._tried = -_COOLDOWN_SECONDS
+        self._renewed = -_COOLDOWN_SECONDS
         self._lock = anyio.Lock()
 
     async def find(self, kid: str | None, algorithm: str) -> list[jwt.PyJWK]:
@@ -84,14 +86,33 @@ class KeySet:
         Raises:
             IssuerUnavailable: There are no keys, and the issuer cannot be reached.
         """
-        age = self._clock() - self._fetched
+        before = self._fetched
+        age = self._clock() - before
         if age >= _STALE_SECONDS or (age >= _FRESH_SECONDS and not self._lock.locked()):
             await self._fetch(_FRESH_SECONDS)
         found = self._matching(kid, algorithm)
-        if not found and kid is not None:
-            await self._fetch(_COOLDOWN_SECONDS)
-            found = self._matching(kid, algorithm)
+        if not found and kid is not None and self._fetched == before:
+            found = await self.find_newer(kid, algorithm)
         return found
+
+    async def find_newer(self, kid: str | None, algorithm: str) -> list[jwt.PyJWK]:
+        """Fetch the keys again, unless that was done a moment ago, and return those that may have signed a token.
+
+        Args:
+            kid: As for `find`.
+            algorithm: As for `find`.
+
+        Raises:
+            IssuerUnavailable: There are no keys, and the issuer cannot be reached.
+        """
+        known = self._fetched
+        async with self._lock:
+            now = self._clock()
+            # The keys may be young: a fetch for another reason does not count.
+            if self._fetched == known and now - self._renewed >= _COOLDOWN_SECONDS:
+                self._renewed = now
+                await self._replace(now)
+        return self._matching(kid, algorithm)
 
     def _matching(self, kid: str | None, algorithm: str) -> list[jwt.PyJWK]:
         found = [each for each in self._keys if kid is None or each.kid == kid]
@@ -110,19 +131,27 @@ class KeySet:
                 if now - self._fetched >= _STALE_SECONDS:
                     raise IssuerUnavailable(f"the keys of {self._issuer} could not be fetched a moment ago")
                 return
-            self._tried = now
-            try:
-                url = self._url or await issuer_endpoint(self._issuer, "jwks_uri")
-                document = await fetch_json(url)
-            except IssuerUnavailable as unavailable:
-                if now - self._fetched >= _STALE_SECONDS:
-                    raise
-                _LOG.warning("old keys of %s are used: %s", self._issuer, unavailable)
-                return
-            self._keys = _usable(document.get("keys"))
-            self._fetched = self._clock()
-            if not self._keys:
-                _LOG.error("%s has no keys that can be used, so all its tokens are refused", url)
+            await self._replace(now)
+
+    async def _replace(self, now: float) -> None:
+        """Fetch the keys. The caller has the lock.
+
+        Raises:
+            IssuerUnavailable: There are none that could be used instead.
+        """
+        self._tried = now
+        try:
+            url = self._url or await issuer_endpoint(self._issuer, "jwks_uri")
+            document = await fetch_json(url)
+        except IssuerUnavailable as unavailable:
+            if now - self._fetched >= _STALE_SECONDS:
+                raise
+            _LOG.warning("old keys of %s are used: %s", self._issuer, unavailable)
+            return
+        self._keys = _usable(document.get("keys"))
+        self._fetched = self._clock()
+        if not self._keys:
+            _LOG.error("%s has no keys that can be used, so all its tokens are refused", url)
 
 
 class _Key:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.server.auth.token_verifier import VerificationMethod
-from mcpgen.runtime.server.functions.invocation import is_async
+from mcpgen.runtime.protocol.argument_checks import check_flags
+from mcpgen.runtime.server.functions.awaitables import is_async
 from mcpgen.runtime.server.functions.registration_checks import check_scopes
 
 if TYPE_CHECKING:
@@ -82,12 +83,19 @@ class Protect:
         self.scopes: frozenset[str] = check_scopes(scopes)
         self.audience: tuple[str, ...] = tuple(_strings("audience", audience))
         given: Mapping[str, Iterable[str]] = {} if implies is None else implies
+        if not isinstance(cast("object", given), Mapping):
+            raise UsageError(f"`implies` must be a mapping, such as {{'admin': ['read']}}, not {given!r}")
         found = {scope: check_scopes(narrower, "implies") for scope, narrower in given.items()}
         self.implies: Mapping[str, frozenset[str]] = _closure(found)
-        if not (verify is None or isinstance(verify, VerificationMethod) or is_async(verify)):
+        method: Any = verify
+        is_method = isinstance(cast("object", method), VerificationMethod) and not isinstance(
+            cast("object", method), type
+        )
+        if not (method is None or is_method or is_async(method)):
             raise UsageError(
                 f"`verify` must be Jwt(), Introspection(…) or an async function that takes a token, not {verify!r}"
             )
+        check_flags(hide=hide)
         self.verify: VerificationMethod | Verify | None = verify
         self.hide: bool = hide
         self.metadata_url: str | None = None if metadata_url is None else check_url("metadata_url", metadata_url)
@@ -119,7 +127,7 @@ def check_url(argument: str, url: object) -> str:
     except ValueError:
         raise UsageError(f"`{argument}` has {url!r}, which is not a URL") from None
     if not host or not url.isascii() or not url.isprintable() or not _UNQUOTED.isdisjoint(url):
-        raise UsageError(f"`{argument}` has {url!r}; it must be a URL such as https://mcp.example.com/mcp")
+        raise UsageError(f"`{argument}` has {url!r}; it must be a URL such as https://example.com")
     if "#" in url or found.username is not None:
         raise UsageError(f"`{argument}` has {url!r}; remove the fragment and the user name")
     if found.scheme.lower() == "https" or (found.scheme.lower() == "http" and is_loopback(host)):

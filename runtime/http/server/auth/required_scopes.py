@@ -8,6 +8,7 @@ around its scopes because a later, more tolerant reader understands it.
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
@@ -69,7 +70,7 @@ async def refuse_scopes(  # noqa: PLR0913 (a message, and where it comes from)
         is_sse: Whether it comes by HTTP+SSE.
     """
     find = state.engine.handlers.scopes
-    needed = NO_SCOPES if find is None else required_scopes(find, message, meta)
+    needed = NO_SCOPES if find is None else required_scopes(partial(_with_tasks, state, find), message, meta)
     request_id = message.id if isinstance(message, Request) else UNSET
     if state.tokens is not None and client.access is not None:
         return await state.tokens.refuse_scopes(send, client.access, needed, request_id=request_id, is_sse=is_sse)
@@ -77,6 +78,15 @@ async def refuse_scopes(  # noqa: PLR0913 (a message, and where it comes from)
         _LOG.error("a request was refused: it needs scopes, but asgi() has no `auth`")
         await responses.send_error(send, 403, _NO_TOKENS, request_id=request_id)
     return bool(needed)
+
+
+def _with_tasks(
+    state: AppState, find: Callable[[str, str], Iterable[str] | None], method: str, name: str
+) -> Iterable[str]:
+    """Return the scopes that a method needs for a name or URI; those of its tool for a task."""
+    tasks = state.engine.tasks
+    found = find(method, name) or ()
+    return found if tasks is None or not method.startswith("tasks/") else [*found, *tasks.scopes(name)]
 
 
 def required_scopes(

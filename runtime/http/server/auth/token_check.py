@@ -12,6 +12,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+import anyio
 from msgspec import UNSET
 from msgspec.structs import replace
 
@@ -27,6 +28,7 @@ from mcpgen.runtime.http.server.auth.token_verifier import (
 )
 from mcpgen.runtime.http.server.client_address import Client
 from mcpgen.runtime.server.access import Access
+from mcpgen.runtime.server.quota import Quota
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -48,6 +50,12 @@ _MAX_CREDENTIALS_CHARS: Final = 16 * 1024
 
 # How long the result of an author's own function is used.
 _OWN_SECONDS: Final = 60.0
+
+# How often an issuer that cannot be reached is logged: as often as its keys are asked for.
+_LOG_SECONDS: Final = 30.0
+
+# Tokens that wait for an answer of their issuer, or of an author's own function. Anyone can send invented ones.
+_MAX_WAITING: Final = 128
 
 # A body up to this length is discarded with the answer; for a longer one, the connection is closed.
 _MAX_DISCARDED_BYTES: Final = 64 * 1024
@@ -85,11 +93,15 @@ class TokenCheck:
             method = Jwt()
         if isinstance(method, VerificationMethod):
             self._verify: Verify = method.verifier(ExpectedToken(protect.issuers, frozenset(audiences)))
+            asks = method.asks_for_each_token
             self._cache = TokenCache(method.cache_seconds, clock)
         else:
             self._verify = partial(_checked, method, clock)
             self._cache = TokenCache(_OWN_SECONDS, clock)
+            asks = True
+        self._waiting: Quota | None = Quota(_MAX_WAITING, 1) if asks else None
         self._scopes = protect.scopes
+        self._logged = -_LOG_SECONDS
 
     @property
     def kept_bytes(self) -> int:
@@ -101,12 +113,13 @@ class TokenCheck:
         credentials = headers.get("authorization")
         return None if credentials is None else self._cache.find(credentials)
 
-    async def client(self, headers: Mapping[str, str], send: Send, *, is_sse: bool) -> Client | None:
+    async def client(self, headers: Mapping[str, str], send: Send, *, owner: str, is_sse: bool) -> Client | None:
         """Return the client that the token of a request belongs to; refuse the request and return None if it has none.
 
         Args:
             headers: Of the request.
             send: Of ASGI.
+            owner: What the request counts for until its user is known: the address of the client.
             is_sse: Whether the request is for HTTP+SSE.
         """
         credentials = headers.get("authorization")
@@ -120,13 +133,17 @@ class TokenCheck:
             await self._refuse(send, 400, reason, error="invalid_request", is_sse=is_sse, headers=more)
             return None
         token = found[1]
+        credentials = f"Bearer {token}"  # one entry of the cache, however a client writes the header
+        known = self._cache.find(credentials)
+        if known is not None:
+            return known
         try:
-            access = await self._access(token)
+            access = await self._access(token, owner)
         except InvalidToken as invalid:
             await self._refuse(send, 401, str(invalid), error="invalid_token", is_sse=is_sse, headers=more)
             return None
         except IssuerUnavailable as unavailable:
-            _LOG.error("tokens cannot be verified: %s", unavailable)
+            self._log(unavailable)
             reason = "the token cannot be verified now; try again later"
             await responses.send_error(send, 503, reason, headers=(responses.RETRY_AFTER, *more))
             return None
@@ -134,17 +151,39 @@ class TokenCheck:
         self._cache.add(credentials, client, access.expires_at)
         return client
 
-    async def _access(self, token: str) -> Access:
-        """Return what *token* allows.
+    def _log(self, unavailable: IssuerUnavailable) -> None:
+        """Log that tokens cannot be verified, but not for each request."""
+        now = self._clock()
+        if abs(now - self._logged) >= _LOG_SECONDS:  # the clock of the system may go back
+            self._logged = now
+            _LOG.error("tokens cannot be verified: %s", unavailable)
+
+    async def _access(self, token: str, owner: str) -> Access:
+        """Return what *token* allows; the addresses of clients share the tokens that wait for an answer.
 
         Raises:
             InvalidToken: It is not valid.
             IssuerUnavailable: Whether it is valid cannot be found out now.
         """
-        found = await self._verify(token)
+        found = await (self._verify(token) if self._waiting is None else self._in_share(self._waiting, token, owner))
         if found is None:
             raise InvalidToken("the token is not valid")
         return replace(found, scopes=self._protect.granted(found.scopes))
+
+    async def _in_share(self, waiting: Quota, token: str, owner: str) -> Access | None:
+        scope = anyio.CancelScope()
+        entry = waiting.admit(owner, 0, give_way=scope.cancel)
+        if entry is not None:
+            try:
+                with scope:
+                    return await self._verify(token)
+            finally:
+                entry.release()
+        raise IssuerUnavailable("too many tokens of one address wait for an answer")
+
+    def allows(self, access: Access, scopes: Iterable[str]) -> bool:
+        """Return whether *access* has *scopes*, and those that all requests need."""
+        return self._scopes <= access.scopes and access.scopes.issuperset(scopes)
 
     async def refuse_scopes(
         self,
@@ -159,14 +198,14 @@ class TokenCheck:
 
         The challenge names all scopes that the request needs, so that the client asks for them at once.
         """
+        if self.allows(access, scopes):
+            return False
         needed = self._scopes.union(scopes)
-        missing = access.missing(needed)
-        if missing:
-            reason = f"the request needs the scopes {', '.join(missing)}"
-            await self._refuse(
-                send, 403, reason, error="insufficient_scope", scopes=needed, is_sse=is_sse, request_id=request_id
-            )
-        return bool(missing)
+        reason = f"the request needs the scopes {', '.join(access.missing(needed))}"
+        await self._refuse(
+            send, 403, reason, error="insufficient_scope", scopes=needed, is_sse=is_sse, request_id=request_id
+        )
+        return True
 
     async def _refuse(  # noqa: PLR0913 (the parts of an answer)
         self,

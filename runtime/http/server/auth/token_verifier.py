@@ -52,9 +52,15 @@ class ExpectedToken(Struct, frozen=True):
 
 @runtime_checkable
 class VerificationMethod(Protocol):
-    """A way to verify tokens: `Jwt` or `Introspection`."""
+    """A way to verify tokens: `Jwt` or `Introspection`.
+
+    Attributes:
+        cache_seconds: How long the result for a token is used.
+        asks_for_each_token: Whether each token costs a request to the issuer.
+    """
 
     cache_seconds: float
+    asks_for_each_token: bool
 
     def verifier(self, expected: ExpectedToken) -> Verify:
         """Return a new verifier of tokens that match *expected*.
@@ -64,6 +70,9 @@ class VerificationMethod(Protocol):
         """
         ...
 
+
+# Beyond all years that a date can have, and far from what a float cannot hold.
+_MAX_SECONDS: Final = 10**15
 
 # Claims that bind a token to a key (RFC 9449, 8705): a thief could use it as a plain bearer token.
 _CONFIRMATION: Final = "cnf"
@@ -83,6 +92,8 @@ def access_of(claims: Mapping[str, Any], issuer: str, expected: ExpectedToken, s
     if not subject and not client_id:
         raise InvalidToken("the token names neither a subject nor a client")
     expires = claims.get("exp")
+    if isinstance(expires, int) and abs(expires) > _MAX_SECONDS:
+        raise InvalidToken("the token is not valid")
     return Access(
         subject=subject,
         client_id=client_id,

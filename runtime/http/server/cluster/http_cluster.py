@@ -4,27 +4,38 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.http.server import session_endpoint
+from mcpgen.runtime.http.server import get_delete_request
 from mcpgen.runtime.http.server.client_address import Client
 from mcpgen.runtime.http.server.cluster.request_relay import RelayLost, RequestRelay
 from mcpgen.runtime.http.server.cluster.session_copies import SessionCopies
+from mcpgen.runtime.http.server.cluster.shared_events import SharedEvents
+from mcpgen.runtime.http.server.cluster.shared_rates import SharedRates
 from mcpgen.runtime.http.server.cluster.shared_session import SharedHttpSession
+from mcpgen.runtime.http.server.cluster.shared_shares import SharedShares
 from mcpgen.runtime.http.server.cluster.state_keys import StateKeys
-from mcpgen.runtime.http.server.event_store import parse_event_id
 from mcpgen.runtime.http.server.post_request import PostRequest
 from mcpgen.runtime.http.server.session_table import random_id
+from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Notification, Response
 from mcpgen.runtime.server.cluster.cluster import ClusterUnavailable
-from mcpgen.runtime.server.cluster.worker import ClusterWorker, worker_of_id
-from mcpgen.runtime.server.cluster.worker_messages import ChangeMade, ForSession, RelayedRequest
+from mcpgen.runtime.server.cluster.worker import ClusterWorker, parse_number, worker_of_id
+from mcpgen.runtime.server.cluster.worker_messages import (
+    ChangeMade,
+    ForSession,
+    RelayedRequest,
+    decode_access,
+    encode_access,
+)
+from mcpgen.runtime.server.event_store import parse_event_id
 from mcpgen.runtime.server.input_required import process_of_state
+from mcpgen.runtime.server.notifications import CANCELLED, brief_cancellation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from mcpgen.runtime.http.server.app_state import AppState
     from mcpgen.runtime.http.server.http_session import HttpSession
@@ -36,8 +47,15 @@ if TYPE_CHECKING:
 
 __all__ = ["HttpCluster"]
 
+# All workers get them, whether they can read them fast enough or not. Ids are short, and a client may only ask for a
+# cancellation.
+_MAX_CANCELLATIONS_BYTES: Final = 8 * 1024
+
 # The home of a session may move while a request looks for it.
 _MAX_MOVES: Final = 3
+
+# The other worker gets what a token allows instead.
+_CREDENTIALS: Final = frozenset(("authorization", "cookie", "proxy-authorization"))
 
 _LOG = logging.getLogger("mcpgen.cluster")
 
@@ -58,7 +76,16 @@ class HttpCluster:
         self._state = state
         self._refuse_tasks()
         self._worker = ClusterWorker(cluster, f"{engine.name}{engine.view_name}", clock=engine.clock)
-        self._copies = SessionCopies(state, self._worker)
+        self._events = SharedEvents(self._worker, state.store, is_closing=lambda: state.is_shutting_down)
+        self._rates = None if state.rates is None else SharedRates(self._worker, state.rates, engine.clock)
+        quotas = {
+            "open": state.open_quota,
+            "parked": engine.parked.quota,
+            "sessions": state.sessions.quota,
+            "unread": state.unread,
+        }
+        self._shares = SharedShares(self._worker, quotas, engine.clock)
+        self._copies = SessionCopies(state, self._worker, self._events)
         self._relay = RequestRelay(state, self._worker, self._serve)
         self._keys = StateKeys(self._worker, engine.sealer) if engine.sealer.is_keyless else None
         self._legacy_sse: LegacySse | None = None
@@ -74,10 +101,11 @@ class HttpCluster:
         self._legacy_sse = legacy_sse
 
     def _refuse_tasks(self) -> None:
-        if self._state.engine.tasks is not None:
+        tasks = self._state.engine.tasks
+        if tasks is not None and not tasks.is_shared:
             raise UsageError(
-                "`cluster` is not possible for a server with tasks yet: workers would not find each other's tasks; "
-                "remove `task=` and `tasks=`, or serve it with one worker"
+                "`cluster` needs a store that workers share for a server with tasks: pass "
+                "`tasks=RedisTaskStore(url, name=…)` to the server, or SqliteTaskStore(path) on one machine"
             )
 
     async def open(self, spawner: Spawner) -> None:
@@ -92,6 +120,10 @@ class HttpCluster:
         self._is_open = True
         spawner.start(self._worker.run)
         spawner.start(self._copies.keep_used)
+        spawner.start(self._events.run)
+        spawner.start(self._shares.run)
+        if self._rates is not None:
+            spawner.start(self._rates.run)
         try:
             await self._worker.wait_joined()
             await self._refresh_keys()
@@ -114,6 +146,10 @@ class HttpCluster:
         if self._is_open:
             self._is_open = False
             self._relay.end_all()
+            try:
+                await self._events.flush()
+            except ClusterUnavailable as error:
+                _LOG.warning("the last events of streams are lost: %s", error)
             await self._worker.leave()
 
     def _start_chore(self) -> None:
@@ -131,8 +167,19 @@ class HttpCluster:
             await self._keys.refresh()
 
     def _distrust(self) -> None:
+        if self._worker.epoch:
+            self._state.share_tags(self._worker.epoch)
         self._relay.end_all()
         self._copies.read_again_soon()
+
+    @property
+    def is_reachable(self) -> bool:
+        """Whether the cluster can be reached."""
+        return self._worker.is_trusted
+
+    async def start_leaving(self) -> None:
+        """Note that this worker is about to leave, so that others take over the streams of sessions."""
+        await self._worker.start_leaving()
 
     def new_session(self, client: Client, spawner: Spawner) -> HttpSession:
         """Return a session that *client* starts here."""
@@ -151,15 +198,38 @@ class HttpCluster:
 
     async def settle(self, session: HttpSession, message: Message | Batch | Malformed, body: bytes) -> bool:
         """Tell the other workers what *message* changed in *session*, or meant for them."""
-        receivers = {_receiver(each) for each in (message.items if isinstance(message, Batch) else (message,))}
-        copied = ForSession(session.id, session.client.user, body, self._worker.number)
-        if 0 in receivers:
-            await self._worker.send_to_all(copied)
-        else:
-            for each in receivers - {None, self._worker.number}:
-                if each is not None and not await self._worker.send(each, copied) and await self._worker.is_alive(each):
-                    raise ClusterUnavailable("the worker that waits for this answer does not listen now")
+        messages = message.items if isinstance(message, Batch) else (message,)
+        for each in messages:
+            if isinstance(each, Response | ErrorResponse):
+                await self._pass_on_answer(session, each, body if each is message else None)
+        await self._pass_on_cancellations(session, messages)
         return await self._copies.settle(_shared(session), message)
+
+    async def _pass_on_answer(self, session: HttpSession, answer: Response | ErrorResponse, body: bytes | None) -> None:
+        """Send the answer to a request of another worker there; *body* is its bytes, if it came alone."""
+        receiver = worker_of_id(answer.id)
+        if receiver is None or receiver == self._worker.number:
+            return
+        if body is None:
+            body = (
+                envelope.encode_response(answer.id, answer.result)
+                if isinstance(answer, Response)
+                else envelope.encode_error(answer.id, answer.error)
+            )
+        copied = ForSession(session.id, session.client.user, body, self._worker.number)
+        if not await self._worker.send(receiver, copied) and await self._worker.is_alive(receiver):
+            raise ClusterUnavailable("the worker that waits for this answer does not listen now")
+
+    async def _pass_on_cancellations(self, session: HttpSession, messages: Iterable[Message | Malformed]) -> None:
+        """Tell all workers which requests *messages* cancel."""
+        found: list[bytes] = []
+        for each in messages:
+            brief = brief_cancellation(each.params) if _is_cancellation(each) else None
+            if brief is not None and sum(map(len, found)) + len(brief) <= _MAX_CANCELLATIONS_BYTES:
+                found.append(brief)
+        if found:
+            body = found[0] if len(found) == 1 else envelope.encode_batch(found)
+            await self._worker.send_to_all(ForSession(session.id, session.client.user, body, self._worker.number))
 
     async def end(self, session: HttpSession) -> None:
         """End a session in all workers."""
@@ -179,18 +249,24 @@ class HttpCluster:
             if target is None or target == self._worker.number:
                 return False
             request = self._relayed("get", headers, client)
+            if last_event_id is None and await self._worker.is_leaving(target):
+                await self._copies.move_home(_shared(copy), target)
+                continue
             if await self._forward_stream(target, request, receive, send):
                 return True
             if await self._worker.is_alive(target):
                 raise ClusterUnavailable("the worker that has the stream does not listen now")
-            if last_event_id is not None:
-                return False  # its events have ended with it
+            if last_event_id is not None:  # the events of its streams are in the cluster
+                if not _is_of_session(last_event_id):
+                    return False
+                last_event_id = None  # but the stream of the session goes on at the home
+                continue
             await self._copies.move_home(_shared(copy), target)
         raise ClusterUnavailable("the stream of the session moves between workers")
 
     async def _forward_stream(self, target: int, request: RelayedRequest, receive: Receive, send: Send) -> bool:
         """Relay a request for a stream, which counts as open here, too; return False if *target* does not listen."""
-        ticket = self._state.open_ticket(Client(*request.client), request.headers, is_stream=True)
+        ticket = self._state.open_ticket(_client(request), request.headers, is_stream=True)
         if ticket is None:
             raise ClusterUnavailable(self._state.refusal)
         try:
@@ -217,10 +293,10 @@ class HttpCluster:
         """
         process = process_of_state(self._state.engine.sealer, request_state) or ""
         number, _, token = process.partition(".")
-        if not token or not number.isdecimal() or process == self._state.engine.process:
+        target = parse_number(number)
+        if not token or target is None or process == self._state.engine.process:
             return False
         await self._join()
-        target = int(number)
         if target == self._worker.number:
             return False
         request = self._relayed("post", headers, client, body)
@@ -238,13 +314,13 @@ class HttpCluster:
     ) -> bool:
         """Have a message of HTTP+SSE answered by the worker that has the stream; return False if that is this one."""
         query: bytes = scope.get("query_string", b"")
-        number = query.partition(b"session=")[2].partition(b".")[0]
-        if not number.isdigit() or int(number) == self._worker.number:
+        number = parse_number(query.partition(b"session=")[2].partition(b".")[0].decode("latin-1"))
+        if number is None or number == self._worker.number:
             return False
         await self._join()
         request = self._relayed("message", headers, client, body, query)
         try:
-            return await self._relay.forward(int(number), request, None, send)
+            return await self._relay.forward(number, request, None, send)
         except RelayLost:
             return False
 
@@ -256,15 +332,18 @@ class HttpCluster:
         self, kind: str, headers: Mapping[str, str], client: Client, body: bytes = b"", query: bytes = b""
     ) -> RelayedRequest:
         relay, worker = self._relay.new_number(), self._worker.number
-        return RelayedRequest(worker, relay, kind, dict(headers), _parts(client), body, query)
+        access = b"" if client.access is None else encode_access(client.access)
+        sent = {name: value for name, value in headers.items() if name not in _CREDENTIALS}
+        parts = client.user, client.owner, client.is_known
+        return RelayedRequest(worker, relay, kind, sent, parts, body, query, access, client.hides)
 
     async def _serve(self, request: RelayedRequest, receive: Receive, send: Send) -> None:
         """Serve a request that another worker has relayed."""
-        client, headers, state = Client(*request.client), request.headers, self._state
+        client, headers, state = _client(request), request.headers, self._state
         scope: dict[str, Any] = {"type": "http", "query_string": request.query}
         try:
             if request.kind == "get":
-                await session_endpoint.get(state, headers, client, receive, send, None)
+                await get_delete_request.get(state, headers, client, receive, send, None)
             elif request.kind == "post":
                 await PostRequest(state, headers, client, receive, send, scope).serve(request.body)
             elif request.kind == "message" and self._legacy_sse is not None:
@@ -272,16 +351,19 @@ class HttpCluster:
         except ClusterUnavailable as error:
             _LOG.warning("%s", error)
 
-    def _tell_change(self, method: str, uri: str | None) -> None:
-        self._worker.send_later(None, ChangeMade(method, uri, self._worker.number))
+    def _tell_change(self, method: str, uri: str | None, owner: str) -> None:
+        self._worker.send_later(None, ChangeMade(method, uri, self._worker.number, owner))
 
     def _change_arrived(self, change: ChangeMade) -> None:
-        if change.worker != self._worker.number:
-            self._state.engine.deliver_change(change.method, change.uri)
+        if change.worker == self._worker.number:
+            self._copies.change_returned(change.method, change.uri)
+        else:
+            self._state.engine.deliver_change(change.method, change.uri, change.owner)
 
 
-def _parts(client: Client) -> tuple[str, str, bool]:
-    return client.user, client.owner, client.is_known
+def _client(request: RelayedRequest) -> Client:
+    access = decode_access(request.access) if request.access else None
+    return Client(*request.client, access, request.hides)
 
 
 def _shared(session: HttpSession) -> SharedHttpSession:
@@ -290,16 +372,19 @@ def _shared(session: HttpSession) -> SharedHttpSession:
     return session
 
 
+def _is_cancellation(message: Message | Malformed) -> TypeGuard[Notification]:
+    return isinstance(message, Notification) and message.method == CANCELLED
+
+
 def _worker_of_event(last_event_id: str) -> int | None:
     """Return the number of the worker that has the stream of an event; None if it is no event of ours."""
     found = parse_event_id(last_event_id.strip())
     parts = [] if found is None else found[0].split(".")
     number = parts[1].partition("-")[0] if len(parts) == 3 else ""  # noqa: PLR2004 (of `SessionCopies.new`)
-    return int(number) if number.isdecimal() and number.isascii() else None
+    return parse_number(number)
 
 
-def _receiver(message: object) -> int | None:
-    """Return the number of the worker for which a message of a client is; 0 for all, None for no other."""
-    if isinstance(message, Response | ErrorResponse):
-        return worker_of_id(message.id)
-    return 0 if isinstance(message, Notification) and message.method == "notifications/cancelled" else None
+def _is_of_session(last_event_id: str) -> bool:
+    """Return whether an event is of a stream that a session opens with GET."""
+    found = parse_event_id(last_event_id.strip())
+    return found is not None and found[0].endswith(".0")

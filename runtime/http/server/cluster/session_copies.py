@@ -4,7 +4,9 @@ Theory of operation. A session is a record. The worker reads it when a request n
 or none that can be trusted. A worker that changes the record tells all others, which read it again: at once if the
 session has an open stream here, otherwise with its next request.
 
-A record lives as long as a session may be idle. Workers renew the records of the sessions that they have served.
+A record lives as long as a session may be idle. Workers renew the records of the sessions that they have served, and
+tell their homes. So the home has a copy for as long as there is a record, and its limits bound the records: if the copy
+of the home makes room for another session, the session ends at all workers.
 """
 
 from __future__ import annotations
@@ -16,18 +18,20 @@ import anyio
 from msgspec import Struct
 
 from mcpgen.runtime.errors import RequestError
-from mcpgen.runtime.http.server.cluster.shared_session import HOME, SharedHttpSession, client_of
+from mcpgen.runtime.http.server.cluster.shared_session import HOME, SharedHttpSession, client_of, stream_tag
 from mcpgen.runtime.http.server.session_table import random_id
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Malformed, Notification, Request, Response
 from mcpgen.runtime.server.cluster.cluster import ClusterUnavailable
 from mcpgen.runtime.server.cluster.worker import worker_of_id
-from mcpgen.runtime.server.cluster.worker_messages import ForSession, SessionChanged, WrittenForSession
+from mcpgen.runtime.server.cluster.worker_messages import ForSession, SessionChanged, SessionsUsed, WrittenForSession
 from mcpgen.runtime.server.dispatcher import take
 
 if TYPE_CHECKING:
     from mcpgen.runtime.http.server.app_state import AppState
     from mcpgen.runtime.http.server.client_address import Client
+    from mcpgen.runtime.http.server.cluster.shared_events import SharedEvents
+    from mcpgen.runtime.http.server.http_session import HttpSession
     from mcpgen.runtime.protocol.messages import Message
     from mcpgen.runtime.server.cluster.worker import ClusterWorker
     from mcpgen.runtime.transports.spawner import Spawner
@@ -36,6 +40,14 @@ __all__ = ["SessionCopies"]
 
 _MAX_KEEP_SECONDS: Final = 15.0
 _KEEP_AT_ONCE: Final = 1000
+
+# Of one message, which is small with so many ids.
+_TELL_AT_ONCE: Final = 250
+
+# How often, and after which time, a message for the home of a session is sent again: for longer than a worker that was
+# killed seems to live.
+_MAX_HOMES: Final = 10
+_HOME_SECONDS: Final = 1.0
 
 # A record that changes while it is read is read again, so often.
 _MAX_READS: Final = 3
@@ -61,33 +73,40 @@ class SessionCopies:
     Args:
         state: The state of the application, whose table has them.
         worker: This worker.
+        events: The events of its streams.
     """
 
-    def __init__(self, state: AppState, worker: ClusterWorker) -> None:
+    def __init__(self, state: AppState, worker: ClusterWorker, events: SharedEvents) -> None:
         self._state = state
         self._worker = worker
+        self._events = events
         self._readings: dict[str, _Reading] = {}
         self._used: dict[str, None] = {}
+        self._silent_homes: set[int] = set()
         self._clock = state.engine.clock
         limits = state.limits
         self._keep_seconds = min(_MAX_KEEP_SECONDS, limits.idle_seconds / 4, limits.handshake_seconds / 4)
         worker.on(SessionChanged, self._changed)
+        worker.on(SessionsUsed, self._used_elsewhere)
         worker.on(WrittenForSession, self._written)
 
     def new(self, session_id: str, client: Client, spawner: Spawner) -> SharedHttpSession:
         """Return a new copy, which is not in the table yet."""
         state, worker = self._state, self._worker
-        return SharedHttpSession(
+        copy = SharedHttpSession(
             worker,
+            self._events,
             state.engine,
             spawner,
-            state.store,
+            self._events.store_for(()),
             state.limits,
             state.open_quota,
             session_id=session_id,
-            streams_id=f"{state.tag(client)}.{worker.number}-{random_id()}",
+            streams_id=f"{state.tag(client)}.{worker.number}-{stream_tag(session_id)}-{random_id()}",
             client=client,
         )
+        copy.on_unheard = lambda session, message: spawner.start(self._write_again, session, message)
+        return copy
 
     async def store(self, copy: SharedHttpSession, request: Request) -> None:
         """Make the record of a session that *request* has started here; end it if that fails.
@@ -106,6 +125,7 @@ class SessionCopies:
             raise
         copy.settled(fields)
         copy.kept_until = self._clock() + self._state.limits.handshake_seconds
+        copy.on_give_way = self._give_way
 
     def is_current(self, session_id: str) -> bool:
         """Return whether this worker has a copy that can be trusted, and note that it is used.
@@ -170,6 +190,7 @@ class SessionCopies:
             if not state.sessions.add(copy, peer):
                 copy.close()
                 raise ClusterUnavailable("there are too many sessions (max_sessions, max_sessions_bytes)")
+            copy.on_give_way = self._give_way
             state.engine.add(copy)
 
     def _drop(self, copy: SharedHttpSession, *, is_new: bool) -> None:
@@ -190,24 +211,69 @@ class SessionCopies:
         if not changes:
             return True
         copy.generation = -1
-        if not await self._worker.cluster.change(self._key(copy.id), changes):
+        announced = self._worker.announcement(SessionChanged(copy.id))
+        if not await self._worker.cluster.change(self._key(copy.id), changes, announced=announced):
             self._end(copy.id)
             return False
         copy.settled(changes)
-        await self._worker.send_to_all(SessionChanged(copy.id))
+        copy.generation = -1  # another worker may have changed the record since, and the copy may have been read before
         return True
 
     async def move_home(self, copy: SharedHttpSession, old: int) -> None:
         """Make this worker the home of a session whose home *old* has ended, unless another worker was faster."""
         key, mine = self._key(copy.id), b"%d" % self._worker.number
-        if await self._worker.cluster.change(key, {HOME: mine}, expected={HOME: b"%d" % old}):
-            await self._worker.send_to_all(SessionChanged(copy.id))
-        await self.read(copy.id)
+        announced = self._worker.announcement(SessionChanged(copy.id))
+        if await self._worker.cluster.change(key, {HOME: mine}, expected={HOME: b"%d" % old}, announced=announced):
+            await self.read(copy.id)
+            copy.notify_all_changes()
+        else:
+            await self.read(copy.id)
+
+    async def _write_again(self, session_id: str, message: bytes) -> None:
+        """Write a message that the home of a session has not taken: at another home, or here if the home has ended."""
+        for _ in range(_MAX_HOMES):
+            try:
+                await self.read(session_id)
+                copy = self._state.sessions.peek(session_id)
+                if not isinstance(copy, SharedHttpSession):
+                    return
+                if not copy.is_home and not await self._worker.is_alive(copy.home):
+                    await self.move_home(copy, copy.home)
+                if copy.is_home:
+                    copy.get_stream.write(message)
+                    return
+                if await self._worker.send(copy.home, WrittenForSession(session_id, message)):
+                    return
+            except ClusterUnavailable as error:
+                _LOG.debug("%s", error)  # the worker has logged it
+            await anyio.sleep(_HOME_SECONDS)
+        _LOG.warning("a message for the stream of a session is dropped: its home does not listen")
 
     async def end(self, session_id: str) -> None:
         """End a session in all workers."""
-        await self._worker.cluster.remove(self._key(session_id))
-        await self._worker.send_to_all(SessionChanged(session_id, has_ended=True))
+        copy = self._state.sessions.peek(session_id)
+        if copy is not None:
+            copy.session.keeps_tasks = False
+        announced = self._worker.announcement(SessionChanged(session_id, has_ended=True))
+        await self._worker.cluster.remove(self._key(session_id), announced=announced)
+
+    def _give_way(self, session: HttpSession) -> None:
+        """End a copy that makes room for another one.
+
+        That of the home ends the session in all workers, because nothing else bounds how many records clients can fill
+        the cluster with.
+        """
+        is_home = isinstance(session, SharedHttpSession) and session.is_home
+        session.session.keeps_tasks = not is_home
+        self._state.sessions.end(session)
+        if is_home and self._state.spawner is not None:
+            self._state.spawner.start(self._end_later, session.id)
+
+    async def _end_later(self, session_id: str) -> None:
+        try:
+            await self.end(session_id)
+        except ClusterUnavailable as error:
+            _LOG.debug("%s", error)  # the record expires by itself
 
     async def keep_used(self) -> None:
         """Renew the records of the sessions that are used here, until this is cancelled."""
@@ -218,8 +284,40 @@ class SessionCopies:
             try:
                 for start in range(0, len(used), _KEEP_AT_ONCE):
                     await self._keep(used[start : start + _KEEP_AT_ONCE])
+                await self._tell_homes(used)
             except ClusterUnavailable:  # which the worker has logged
                 self._used = dict.fromkeys(used) | self._used
+
+    async def _tell_homes(self, session_ids: list[str]) -> None:
+        """Tell the homes of sessions that these are used here; become the home of those whose home has ended."""
+        of_homes: dict[int, list[SharedHttpSession]] = {}
+        for each in session_ids:
+            copy = self._state.sessions.peek(each)
+            if isinstance(copy, SharedHttpSession) and not copy.is_home:
+                of_homes.setdefault(copy.home, []).append(copy)
+        silent: set[int] = set()
+        for home, copies in of_homes.items():
+            for start in range(0, len(copies), _TELL_AT_ONCE):
+                told = SessionsUsed([each.id for each in copies[start : start + _TELL_AT_ONCE]])
+                if not await self._worker.send(home, told) and not await self._worker.is_alive(home):
+                    silent.add(home)
+                    break
+            # Twice in a row: after a failure of the cluster, a worker that lives may seem to have ended for a moment.
+            for copy in copies if home in silent & self._silent_homes else ():
+                await self.move_home(copy, home)
+        self._silent_homes = silent
+
+    def _used_elsewhere(self, used: SessionsUsed) -> None:
+        """Note that sessions of which this worker is the home are used."""
+        unknown: list[str] = []
+        for each in used.sessions:
+            copy = self._state.sessions.peek(each)
+            if copy is None:
+                unknown.append(each)
+            else:
+                self._state.sessions.find(each, copy.client.user)
+        if unknown and self._state.spawner is not None:
+            self._state.spawner.start(self._read_all, unknown)
 
     async def _keep(self, session_ids: list[str]) -> None:
         now, seconds = self._clock(), self._state.limits.idle_seconds
@@ -255,6 +353,15 @@ class SessionCopies:
             if is_answer or (isinstance(each, Notification) and each.method == "notifications/cancelled"):
                 take(copy.session, each)
 
+    def change_returned(self, method: str, uri: str | None) -> None:
+        """Note that all workers know of a change that this worker has made.
+
+        A client that subscribed at another worker just before that is known only now.
+        """
+        for each in self._state.sessions:
+            if isinstance(each, SharedHttpSession):
+                each.note_missed(method, uri)
+
     def _changed(self, change: SessionChanged) -> None:
         reading = self._readings.get(change.session)
         if reading is not None:
@@ -267,18 +374,20 @@ class SessionCopies:
             return
         copy.generation = -1
         if (copy.is_home or copy.is_busy or copy.get_stream.response is not None) and self._state.spawner is not None:
+            copy.missed = copy.missed or {}
             self._state.spawner.start(self._read_all, [copy.id])
 
     def _written(self, written: WrittenForSession) -> None:
         copy = self._state.sessions.peek(written.session)
         if isinstance(copy, SharedHttpSession) and copy.is_home:
             copy.get_stream.write(written.message)
-        else:
-            _LOG.debug("a message for the stream of a session is dropped: this worker is not its home any more")
+        elif self._state.spawner is not None:  # the home has moved, or moves here now
+            self._state.spawner.start(self._write_again, written.session, written.message)
 
     def _end(self, session_id: str) -> None:
         copy = self._state.sessions.peek(session_id)
         if copy is not None:
+            copy.session.keeps_tasks = False  # not only the copy ends
             self._state.sessions.end(copy)
 
     def _key(self, session_id: str) -> str:

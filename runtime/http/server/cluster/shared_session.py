@@ -11,6 +11,8 @@ for that. All other workers send their messages for this stream to the home.
 from __future__ import annotations
 
 import secrets
+from functools import partial
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -19,18 +21,28 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from mcpgen.runtime.http.server.client_address import Client
 from mcpgen.runtime.http.server.event_streams import EventStream
 from mcpgen.runtime.http.server.http_session import HttpSession
+from mcpgen.runtime.http.sse import encode_event
 from mcpgen.runtime.protocol.capabilities import client_peer
+from mcpgen.runtime.protocol.messages import Batch, Request
+from mcpgen.runtime.protocol.subscriptions import LIST_CHANGES, RESOURCE_UPDATED
+from mcpgen.runtime.server.cluster.worker import parse_number
 from mcpgen.runtime.server.cluster.worker_messages import WrittenForSession
 from mcpgen.runtime.server.ledger import uris_bytes
+from mcpgen.runtime.server.subscriptions import wants_change
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from mcpgen.runtime.http.server.event_store import EventStore
+    from mcpgen.runtime.http.server.cluster.shared_events import SharedEvents
+    from mcpgen.runtime.http.server.open_requests import Ticket
+    from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
     from mcpgen.runtime.limits import HttpLimits
+    from mcpgen.runtime.protocol.messages import Malformed, Message, RequestId
     from mcpgen.runtime.server.cluster.worker import ClusterWorker
+    from mcpgen.runtime.server.event_store import EventStore
+    from mcpgen.runtime.server.exchange import Exchange
 
-__all__ = ["HOME", "SharedHttpSession", "client_of"]
+__all__ = ["HOME", "SharedHttpSession", "client_of", "stream_tag"]
 
 HOME: Final = "home"
 
@@ -42,6 +54,11 @@ _START: Final = "start"  # another one with each `initialize`
 _INITIALIZED: Final = "initialized"
 _LEVEL: Final = "level"
 _URI: Final = "uri:"
+
+_OWN: Final = frozenset((_USER, _OWNER, HOME, _REVISION, _DECLARATION, _START, _INITIALIZED, _LEVEL))
+
+# A record is read in a moment.
+_MAX_MISSED: Final = 100
 
 
 class _Declaration(Struct, rename="camel"):
@@ -75,6 +92,7 @@ class SharedHttpSession(HttpSession):
 
     Args:
         worker: This worker.
+        events: The events of its streams.
         given: Of `HttpSession`.
         named: Of `HttpSession`.
 
@@ -82,17 +100,32 @@ class SharedHttpSession(HttpSession):
         home: The number of its home.
         generation: The generation of the worker in which it was read; -1 if it was changed since.
         kept_until: When the record expires at the earliest, by the application's clock.
+        on_unheard: Called with the id of the session and a message that its home has not taken.
+        missed: Changes that were made while the record is read again, because another worker has changed it: the
+            client may have subscribed to them. None at other times.
     """
 
-    def __init__(self, worker: ClusterWorker, *given: Any, **named: Any) -> None:  # noqa: ANN401 (of `HttpSession`)
+    def __init__(
+        self,
+        worker: ClusterWorker,
+        events: SharedEvents,
+        *given: Any,  # noqa: ANN401 (of `HttpSession`)
+        **named: Any,  # noqa: ANN401 (likewise)
+    ) -> None:
+        self.on_unheard: Callable[[str, bytes], object] | None = None
         self.home: int = worker.number
         self.generation: int = -1
         self.kept_until: float = 0
+        self.missed: dict[tuple[str, str | None], None] | None = None
         self._worker = worker
+        self._events = events
+        self._request_ids: Sequence[RequestId] = ()  # of the POST that is being read
         self._known: dict[str, bytes] = {}
         self._declaration = self._start = b""
         super().__init__(*given, **named)
         self.session.last_id = worker.new_id_base()
+        self.session.keeps_tasks = True
+        self.bucket.name = f"session {self.id}"
 
     def _new_get_stream(self, name: str, store: EventStore, limits: HttpLimits) -> EventStream:
         found = super()._new_get_stream(name, store, limits)
@@ -108,8 +141,53 @@ class SharedHttpSession(HttpSession):
     def _pass_on(self, message: bytes) -> bool:
         if self.home == self._worker.number:
             return False
-        self._worker.send_later(self.home, WrittenForSession(self.id, message))
+        unheard = None if self.on_unheard is None else partial(self.on_unheard, self.id, message)
+        self._worker.send_later(self.home, WrittenForSession(self.id, message), unheard)
         return True
+
+    def take(
+        self, message: Message | Batch | Malformed, ticket: Ticket | None = None
+    ) -> tuple[EventStream, ResponseBuffer]:
+        """Handle the message of a POST; see `HttpSession`."""
+        items = message.items if isinstance(message, Batch) else (message,)
+        self._request_ids = [each.id for each in items if isinstance(each, Request)]
+        return super().take(message, ticket)
+
+    def open_stream(self, exchange: Exchange, ticket: Ticket) -> tuple[EventStream, ResponseBuffer]:
+        """Return the stream of an answer; see `HttpSession`."""
+        self._request_ids = () if exchange.request is None else (exchange.request.id,)
+        return super().open_stream(exchange, ticket)
+
+    def _new_stream(self) -> tuple[EventStream, ResponseBuffer]:
+        stream, response = super()._new_stream()
+        stream.store = self._events.store_for(self._request_ids)
+        return stream, response
+
+    async def resume(self, name: str, number: int, response: ResponseBuffer) -> int | None:
+        """Resume a stream of this worker, or what is left of one of a worker that has ended; see `HttpSession`.
+
+        Raises:
+            ClusterUnavailable: The events cannot be read.
+        """
+        if name == self.get_stream.name and not self.is_home:
+            return None  # other messages are at the home; the client has to open a new stream, which is there
+        size = await super().resume(name, number, response)
+        if size is not None or name == self.get_stream.name or name in self.streams:
+            return size
+        worker, _, rest = name.partition(".")[2].partition("-")
+        if parse_number(worker) is None or rest.partition("-")[0] != stream_tag(self.id):
+            return None
+        lost = await self._events.read(name, number)
+        if lost is None:
+            return None
+        if name.endswith(".0"):
+            self.get_stream.attach(response, retry_ms=self.retry_ms, earlier=lost.missed)
+        else:
+            response.start_stream(encode_event)
+            for each in (*lost.missed, *lost.unanswered):
+                response.write_event(each)
+            response.end()
+        return sum(map(len, (*lost.missed, *lost.unanswered)))
 
     @property
     def is_home(self) -> bool:
@@ -124,13 +202,37 @@ class SharedHttpSession(HttpSession):
 
     def notify_change(self, method: str, uri: str | None) -> None:
         """Send the notification of a change, at the home; each worker is told of the change."""
-        if self.is_home:
+        if self.is_home and not self.note_missed(method, uri):
             super().notify_change(method, uri)
+
+    def notify_all_changes(self) -> None:
+        """Send the notifications of all changes that the client wants to hear of.
+
+        Messages that waited at the home before this one are lost, and it is not known which they were.
+        """
+        for method in LIST_CHANGES:
+            self.notify_change(method, None)
+        for uri in list(self.session.subscriptions.uris):
+            self.notify_change(RESOURCE_UPDATED, uri)
+
+    def note_missed(self, method: str, uri: str | None) -> bool:
+        """Note a change if it is not known now whether the client wants it; return whether that is so."""
+        if self.missed is None or not self.is_home or wants_change(self.session, method, uri):
+            return False
+        if len(self.missed) < _MAX_MISSED:
+            self.missed[method, uri] = None
+        return True
 
     def declare(self, params: Raw | UnsetType) -> None:
         """Note what the client said about itself in *params*, those of its `initialize`."""
         self._declaration = _encode(_decode_declaration(b"{}" if isinstance(params, UnsetType) else params))
         self._start = secrets.token_bytes(8)
+        self._name_principal()
+
+    def _name_principal(self) -> None:
+        """Let the session have the same principal in all workers, until the next `initialize`."""
+        label = blake2b(self._start, key=self.id.encode("utf-8", "surrogatepass")[:64], digest_size=16).hexdigest()
+        self.session.principal = f"session {label}"
 
     def fields(self) -> dict[str, bytes]:
         """Return the fields of the record as the session is now."""
@@ -172,12 +274,15 @@ class SharedHttpSession(HttpSession):
             RequestError: There is no room for the session.
         """
         unsettled = self.unsettled() if self._known else {}
-        self._known = dict(fields)
+        # A field that this version does not know is left to the workers of the next version.
+        self._known = {name: value for name, value in fields.items() if name in _OWN or name.startswith(_URI)}
         wanted = {**fields, **{name: value for name, value in unsettled.items() if value is not None}}
         for name, value in unsettled.items():
             if value is None:
                 wanted.pop(name, None)
-        self.home = int(wanted[HOME])
+        was_home, self.home = self.is_home, int(wanted[HOME])
+        if was_home and not self.is_home:  # its messages are at the new home
+            self.get_stream.detach(retry_ms=self.retry_ms)
         self._apply_client(wanted)
         session, uris = self.session, self.session.subscriptions.uris
         session.is_initialized = _INITIALIZED in wanted
@@ -190,6 +295,9 @@ class SharedHttpSession(HttpSession):
             session.keep(uris_bytes([uri]))
             uris[uri] = None
         self.generation = generation
+        missed, self.missed = self.missed, None
+        for each in missed or ():
+            self.notify_change(*each)
 
     def _apply_client(self, fields: Mapping[str, bytes]) -> None:
         session, revision = self.session, fields[_REVISION].decode()
@@ -201,6 +309,12 @@ class SharedHttpSession(HttpSession):
         if session.peer is not None:  # the client has sent another `initialize`
             session.restart()
         session.set_peer(peer)
+        self._name_principal()
+
+
+def stream_tag(session_id: str) -> str:
+    """Return what the names of the streams of a session have in common, in all workers."""
+    return blake2b(session_id.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def client_of(fields: Mapping[str, bytes]) -> Client:

@@ -3,6 +3,8 @@
 Theory of operation. They are fields of one record, each named by the time at which a worker made it. All keys open a
 state. A key seals only when all workers have read it, and a newer one replaces it after a day. The times are those of
 the clocks of several machines, which may differ by minutes: both limits are far larger than what they protect.
+
+A flush removes the record, but clients still have states. So a worker stores the keys again that it has read before.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ class StateKeys:
         self._worker = worker
         self._sealer = sealer
         self._clock = clock
+        self._known: dict[str, bytes] = {}
 
     async def refresh(self) -> None:
         """Read the keys, and make one if there is none or the newest is old.
@@ -52,16 +55,27 @@ class StateKeys:
         cluster, key, now = self._worker.cluster, self._worker.key("keys"), self._clock()
         name, secret = str(int(now * 1000)), secrets.token_bytes(MIN_KEY_BYTES)
         fields = await cluster.read(key)
-        if not fields:
-            await cluster.create(key, {name: secret}, 3 * _ROTATION_SECONDS)
+        lost = {
+            each: self._known[each]
+            for each in self._known.keys() - fields.keys()
+            if now - int(each) / 1000 <= 2 * _ROTATION_SECONDS
+        }
+        if lost and fields:
+            await cluster.change(key, lost)
+        elif not fields:
+            await cluster.create(key, lost or {name: secret}, 3 * _ROTATION_SECONDS)
             fields = await cluster.read(key)
+        fields = lost | fields
+        if not fields:  # another flush
+            return
         newest = max(fields, key=int)
         if now - int(newest) / 1000 > _ROTATION_SECONDS:
             changes: dict[str, bytes | None] = {name: secret}
             changes |= {each: None for each in fields if now - int(each) / 1000 > 2 * _ROTATION_SECONDS}
             # Only one of the workers that try this succeeds.
             await cluster.change(key, changes, expected={newest: fields[newest]}, seconds=3 * _ROTATION_SECONDS)
-            fields = await cluster.read(key)
+            fields |= await cluster.read(key)
+        self._known = fields
         names = sorted(fields, key=int, reverse=True)
         settled = [each for each in names if now - int(each) / 1000 > _SETTLING_SECONDS]
         first = settled[0] if settled else names[-1]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from mcpgen import Cluster, Context, HttpLimits, MemoryCluster, Protect, Server, UsageError
+from mcpgen import Cluster, Context, HttpLimits, Limits, MemoryCluster, Server, UsageError
 from tests.harness.redis_servers import RedisServer, needs_redis
 from tests.runtime.http.cluster.workers import Workers, eventually, running
 from tests.specification.http_server.http_clients import (
@@ -288,6 +288,37 @@ async def _is_unsubscribed(workers: Workers, client: Any) -> bool:
     return copy is not None and not copy.session.subscriptions.uris
 
 
+class SlowReads(MemoryCluster):
+    """A cluster that needs a while to read a record."""
+
+    seconds = 0.0
+
+    async def read(self, key: str) -> dict[str, bytes]:
+        found = await super().read(key)
+        await anyio.sleep(self.seconds)
+        return found
+
+
+@pytest.mark.parametrize("worker", [0, 1, 2], ids=["home", "subscriber", "another"])
+async def test_a_change_just_after_a_subscription_at_another_worker_is_told(worker: int) -> None:
+    shared = SlowReads()
+    server = demo()
+    async with running(server, lambda: shared) as workers:
+        client = await workers.client(0).shake_hands()
+        stream = await client.listen().begun()
+        subscriber = workers.at(1, client)
+        await called(subscriber, "add", '{"a":1,"b":1}')
+        shared.seconds = 0.1
+        await subscriber.result("resources/subscribe", '"uri":"note://a"')
+        await workers.front.apps[worker]._engine.notify_change("notifications/resources/updated", "note://a")
+        await workers.front.apps[worker]._engine.notify_change("notifications/resources/updated", "note://b")
+        said = await stream.message()
+        await anyio.sleep(0.3)
+
+    assert "note://a" == said["params"]["uri"]
+    assert [] == [each for each in stream.pending if each.data]
+
+
 async def test_a_change_waits_for_a_client_that_has_not_opened_its_stream(cluster: Callable[[], Cluster]) -> None:
     async with running(demo(), cluster) as workers:
         client = await workers.client(0).shake_hands()
@@ -353,13 +384,50 @@ async def test_if_the_home_of_a_session_has_ended_another_worker_becomes_it(clus
         await workers.at(1, client).result("resources/subscribe", '"uri":"note://a"')
         last = (await workers.at(1, client).listen().event()).event_id
         await workers.front.apps[0]._state.close()
-        resumed = await workers.at(1, client).listen(last).complete()
-        stream = await workers.at(1, client).listen().begun()
+        stream = await workers.at(1, client).listen(last).begun()
+        for _ in range(3):  # of all that may have changed meanwhile
+            await stream.message()
         await called(workers.at(2, client), "touch")
 
-        assert 400 == resumed.status
         assert "notifications/resources/updated" == (await stream.message())["method"]
         assert "3" == await called(workers.at(2, client), "add", '{"a":1,"b":2}')
+
+
+async def test_a_worker_that_shuts_down_hands_its_streams_over(cluster: Callable[[], Cluster]) -> None:
+    played = Played()
+    server = Server("demo", version="1", limits=Limits(grace_seconds=5))
+
+    @server.tool
+    async def wait() -> str:
+        played.waiting.set()
+        await played.gate.wait()
+        return "done"
+
+    async with running(server, cluster) as workers:
+        client = await workers.client(0).shake_hands()
+        stream = await client.listen().begun()
+        call = client.call("wait")
+        await played.waiting.wait()
+        async with anyio.create_task_group() as group:
+            group.start_soon(workers.front.apps[0].shutdown)
+            await stream.complete()
+            refused = await client.send("ping").complete()
+
+            async def is_leaving() -> bool:
+                return await workers.cluster(1)._worker.is_leaving(workers.cluster(0)._worker.number)
+
+            await eventually(is_leaving)
+            other = workers.at(1, client)
+            again = await other.listen().begun()
+            await workers.front.apps[2]._engine.notify_change("notifications/tools/list_changed", None)
+            said = await again.message()
+            played.gate.set()
+        (answer,) = await call.messages()
+
+    assert b"retry: 1000" in stream.body.rpartition(b"id: ")[2]
+    assert (503, 200) == (refused.status, again.status)
+    assert "notifications/tools/list_changed" == said["method"]
+    assert "done" == answer["result"]["content"][0]["text"]
 
 
 async def test_http_sse_posts_to_any_worker(cluster: Callable[[], Cluster]) -> None:
@@ -462,29 +530,20 @@ async def _has_status(client: Any, expected: int) -> bool:
     return await status(client) == expected
 
 
-def test_a_server_with_tasks_cannot_be_one_of_many_workers() -> None:
+def test_workers_need_a_task_store_that_they_share() -> None:
     server = Server("demo")
 
     @server.tool(task=True)
     def slow() -> str:
         return ""
 
-    with pytest.raises(UsageError, match="`cluster` is not possible for a server with tasks yet"):
+    with pytest.raises(UsageError, match="`cluster` needs a store that workers share"):
         server.asgi(cluster=MemoryCluster())
 
 
 def test_what_is_no_cluster_is_found_when_the_application_is_made() -> None:
     with pytest.raises(UsageError, match="`cluster` must be a cluster, such as Redis"):
         Server("demo").asgi(cluster="redis://127.0.0.1")  # type: ignore[arg-type]  # the mistake
-
-
-def test_access_tokens_are_not_shared_yet() -> None:
-    async def verify(token: str) -> None:
-        """Accept no token."""
-
-    auth = Protect(resource="https://example.com/mcp", issuers=["https://login.example.com"], verify=verify)
-    with pytest.raises(UsageError, match="`auth` and `cluster` cannot be used together yet"):
-        Server("demo").asgi(cluster=MemoryCluster(), auth=auth)
 
 
 def test_one_process_without_a_cluster_imports_nothing_of_it() -> None:

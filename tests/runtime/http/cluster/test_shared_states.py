@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -180,9 +181,42 @@ async def test_keys_are_shared_and_replaced_by_newer_ones() -> None:
     assert 3 <= len(seen) <= 5
 
 
-def test_notifications_of_extensions_are_refused() -> None:
+@pytest.mark.parametrize("refreshes_first", ["a worker that knows the keys", "a new worker"])
+async def test_a_flush_does_not_make_states_invalid(cluster: Callable[[], Cluster], refreshes_first: str) -> None:
+    async with running(demo(Played()), cluster) as workers:
+        client = workers.client(0, STATELESS, FORM)
+        asked = [await question(client, "ask") for _ in range(3)]
+        shared = workers.cluster(0)._worker
+        key = shared.key("keys")
+        before = await shared.cluster.read(key)
+        await shared.cluster.remove(key)
+        if refreshes_first == "a new worker":
+            await shared.cluster.create(key, {str(int(time.time() * 1000)): b"x" * 32}, 60)
+        for each in range(3):
+            await workers.cluster(each)._refresh_keys()
+        said = [await text(retry(workers.at(each, client), "ask", asked[each])) for each in range(3)]
+        after = await shared.cluster.read(key)
+
+    assert ["decline 3"] * 3 == said
+    assert before.items() <= after.items()
+
+
+async def test_keys_that_are_flushed_again_and_again_end_no_worker() -> None:
+    class Forgetful(MemoryCluster):
+        async def read(self, key: str) -> dict[str, bytes]:
+            await super().read(key)
+            return {}
+
+    sealer = RequestStateSealer(None, clock=time.time)
+    sealed = sealer.seal(b"x", principal="", method="m", digest=b"")
+    await StateKeys(ClusterWorker(Forgetful(), "demo"), sealer).refresh()
+
+    assert b"x" == sealer.open(sealed, principal="", method="m", digest=b"")
+
+
+async def test_notifications_of_extensions_are_refused() -> None:
     server = Server("demo")
-    server.asgi(cluster=MemoryCluster())  # outside of an event loop, as in a module that uvicorn imports
+    server.asgi(cluster=MemoryCluster())
     notification: Any = None
     with pytest.raises(UsageError, match="do not reach the clients of other workers yet"):
-        server._engine.send_extension(notification)
+        await server._engine.notify_extension(notification)

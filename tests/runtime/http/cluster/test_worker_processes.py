@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -9,22 +10,24 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import httpx
 import pytest
 
-from mcpgen import Http, connect
+from mcpgen import Client, Http, connect
+from mcpgen.generated.extensions import tasks
 from tests.harness.connection_proxy import connection_proxy
-from tests.harness.redis_servers import RedisServer, needs_redis
-from tests.patience import PATIENCE_SECONDS
+from tests.harness.redis_servers import RedisServer, needs_redis, redis_server
+from tests.patience import BUSY_SECONDS, PATIENCE_SECONDS
 from tests.runtime.http.cluster import worker_program
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import AsyncGenerator, Generator, Iterator
 
 pytestmark = [needs_redis, pytest.mark.slow]
 
@@ -34,13 +37,13 @@ _HEADERS: Final = {"Accept": "application/json, text/event-stream", "Connection"
 class Process:
     """One worker."""
 
-    def __init__(self, redis: str) -> None:
+    def __init__(self, redis: str, ledger: str = "") -> None:
         folder = Path(worker_program.__file__).parent
         self.popen = subprocess.Popen(
             [sys.executable, "-m", "uvicorn", "worker_program:app", "--port", "0", "--app-dir", str(folder)],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            env={**os.environ, "WORKERS_REDIS": redis},
+            env={**os.environ, "WORKERS_REDIS": redis, "WORKERS_LEDGER": ledger},
             encoding="utf-8",
         )
         self.lines: list[str] = []
@@ -96,11 +99,11 @@ def text(response: httpx.Response) -> str:
 
 
 @contextmanager
-def running(redis: str, workers: int = 4) -> Generator[Site]:
+def running(redis: str, workers: int = 4, ledger: str = "") -> Generator[Site]:
     with ExitStack() as stack:
         found = []
         for _ in range(workers):
-            found.append(Process(redis))
+            found.append(Process(redis, ledger))
             stack.callback(found[-1].stop)
         port = stack.enter_context(connection_proxy([each.port for each in found]))
         yield Site(found, port)
@@ -173,25 +176,146 @@ def test_a_killed_worker_takes_only_what_ran_in_it(redis: RedisServer) -> None:
         assert lost <= len(said) / 2 + 1
 
 
-def test_a_retry_whose_worker_is_killed_gets_the_true_reason_and_runs_nothing_again(redis: RedisServer) -> None:
+def runs(ledger: Path) -> dict[str, list[int]]:
+    """Return the processes in which each call has run."""
+    found: dict[str, list[int]] = {}
+    for line in ledger.read_text(encoding="utf-8").splitlines():
+        name, _, process = line.partition(" ")
+        found.setdefault(name, []).append(int(process))
+    return found
+
+
+def test_no_call_runs_twice_and_each_answer_is_of_one_that_ran(redis: RedisServer, tmp_path: Path) -> None:
+    answered: list[str] = []
+    broken: list[str] = []
+    killed = Event()
+
+    def call_until_the_end(thread: int) -> None:
+        session = site.session()
+        for number in range(1000):
+            name = f"{thread}-{number}"
+            try:
+                said = site.call(session, "work", name=name)
+            except httpx.TransportError:
+                broken.append(name)
+                continue
+            assert 200 == said.status_code, said.text
+            answered.append(text(said))
+            assert name == answered[-1]
+            if killed.is_set() and len(answered) > enough:
+                return
+
+    with running(redis.url, 4, str(tmp_path / "ledger")) as site, ThreadPoolExecutor(8) as threads:
+        calls = [threads.submit(call_until_the_end, each) for each in range(8)]
+        time.sleep(2)
+        for each in site.workers[:2]:
+            each.popen.kill()
+            time.sleep(1)
+        enough = len(answered) + 50
+        killed.set()
+        for each in calls:
+            each.result(PATIENCE_SECONDS)
+    found = runs(tmp_path / "ledger")
+
+    assert {1} == {len(each) for each in found.values()}
+    assert set(answered) <= set(found) <= {*answered, *broken}
+    assert broken  # at least those that the proxy gave to a worker that was gone
+
+
+def test_tasks_of_a_killed_worker_fail_or_run_again_and_those_of_others_go_on(tmp_path: Path) -> None:
+    async def main() -> dict[str, dict[str, Any]]:
+        async with declared(site.url) as through_proxy, declared(direct) as of_another:
+            begun = {
+                f"{tool} {number}": await create(through_proxy, tool, name=f"{tool}-{number}")
+                for tool in ("once", "again")
+                for number in range(8)
+            }
+            while len(runs(ledger)) < len(begun):  # noqa: ASYNC110 (a file)
+                await anyio.sleep(0.1)
+            site.workers[0].popen.kill()
+            ledger.with_suffix(".go").touch()
+            return {name: await ended(of_another, task) for name, task in begun.items()}
+
+    ledger = tmp_path / "ledger"
+    # Not the Redis of other tests, whose workers would take over tasks.
+    with redis_server(tmp_path) as own, running(own.url, 4, str(ledger)) as site:
+        direct = f"http://127.0.0.1:{site.workers[1].port}/mcp"
+        killed = site.workers[0].popen.pid
+        found = anyio.run(main)
+    ran = {name.replace("-", " "): processes for name, processes in runs(ledger).items()}
+
+    assert set(found) == set(ran)
+    lost = {name for name, processes in ran.items() if processes[0] == killed}
+    assert 16 > len(lost) >= 2
+    assert {each.partition(" ")[0] for each in lost} == {"once", "again"}
+    for name, processes in ran.items():
+        runs_again = name in lost and name.startswith("again")
+        assert (2 if runs_again else 1) == len(processes), found[name]
+        is_lost = name in lost and not runs_again
+        assert ("failed" if is_lost else "completed") == found[name]["status"]
+
+
+@asynccontextmanager
+async def declared(url: str) -> AsyncGenerator[Client]:
+    """Connect a client that declares the extension, and opens a connection for each request."""
+    async with (
+        httpx.AsyncClient(headers={"Connection": "close"}) as library,
+        connect(Http(url, client=library), extensions=[tasks.EXTENSION], revisions=["2026-07-28"]) as client,
+    ):
+        yield client
+
+
+async def create(client: Client, tool: str, **arguments: Any) -> str:
+    made = await client.request_json("tools/call", {"name": tool, "arguments": arguments})
+    return str(made["taskId"])
+
+
+async def ended(client: Client, task: str) -> dict[str, Any]:
+    with anyio.fail_after(PATIENCE_SECONDS):
+        while True:
+            found: dict[str, Any] = await client.request_json("tasks/get", {"taskId": task})
+            if found["status"] not in ("working", "input_required"):
+                return found
+            await anyio.sleep(0.1)
+
+
+def stateless(port: int, tool: str, **more: Any) -> httpx.Response:
+    """Call a tool at one worker, as a client of 2026-07-28."""
     meta = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
     }
-    headers = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "ask_slowly"}
+    headers = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": tool}
+    params = {"name": tool, "arguments": {}, "_meta": meta, **more}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    url = f"http://127.0.0.1:{port}/mcp"
+    return httpx.post(url, headers={**_HEADERS, **headers}, json=body, timeout=PATIENCE_SECONDS)
 
-    def call(port: int, **more: Any) -> httpx.Response:
-        params = {"name": "ask_slowly", "arguments": {}, "_meta": meta, **more}
-        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-        url = f"http://127.0.0.1:{port}/mcp"
-        return httpx.post(url, headers={**_HEADERS, **headers}, json=body, timeout=PATIENCE_SECONDS)
 
+def test_a_function_with_replay_runs_again_when_its_worker_was_killed(redis: RedisServer, tmp_path: Path) -> None:
+    with running(redis.url, 2, str(tmp_path / "ledger")) as site:
+        asked = stateless(site.workers[0].port, "ask_again").json()["result"]
+        (key,) = asked["inputRequests"]
+        answers = {"inputResponses": {key: {"action": "decline"}}, "requestState": asked["requestState"]}
+        site.workers[0].popen.kill()
+        killed = time.monotonic()
+        while (said := stateless(site.workers[1].port, "ask_again", **answers)).status_code == 503:
+            assert said.headers["retry-after"]
+            time.sleep(0.2)
+        processes = [each.popen.pid for each in site.workers]
+
+    assert f"decline {processes[1]}" == text(said)
+    assert {"ask_again": processes} == runs(tmp_path / "ledger")
+    assert time.monotonic() - killed < 5 + BUSY_SECONDS
+
+
+def test_a_retry_whose_worker_is_killed_gets_the_true_reason_and_runs_nothing_again(redis: RedisServer) -> None:
     with running(redis.url, 2) as site:
-        asked = call(site.workers[0].port).json()["result"]
+        asked = stateless(site.workers[0].port, "ask_slowly").json()["result"]
         (key,) = asked["inputRequests"]
         answers = {"inputResponses": {key: {"action": "decline"}}, "requestState": asked["requestState"]}
         with ThreadPoolExecutor(1) as threads:
-            retry = threads.submit(call, site.workers[1].port, **answers)
+            retry = threads.submit(stateless, site.workers[1].port, "ask_slowly", **answers)
             time.sleep(1)
             assert not retry.done()
             site.workers[0].popen.kill()
@@ -200,6 +324,63 @@ def test_a_retry_whose_worker_is_killed_gets_the_true_reason_and_runs_nothing_ag
 
         assert "elsewhere" == said["error"]["data"]["reason"]
         assert time.monotonic() - started < 15
+
+
+def test_each_stream_of_a_killed_worker_goes_on_at_another_one_or_ends_with_an_error(redis: RedisServer) -> None:
+    streams = 20
+
+    def read(port: int, session: str, **request: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the id and the message of each event, until the stream ends or breaks."""
+        url, headers = (
+            f"http://127.0.0.1:{port}/mcp",
+            {**_HEADERS, "Mcp-Session-Id": session, **request.pop("more", {})},
+        )
+        last = ""
+        with httpx.stream(url=url, headers=headers, timeout=PATIENCE_SECONDS, **request) as response:
+            if response.status_code == 400:
+                yield "", json.loads(response.read())
+                return
+            assert 200 == response.status_code, response.read()
+            for line in response.iter_lines():
+                name, _, value = line.partition(": ")
+                last = value if name == "id" else last
+                if name == "data" and value:
+                    yield last, json.loads(value)
+
+    def run(session: str, killed: Event) -> tuple[list[int], dict[str, Any]]:
+        """Return the steps that a call reported before and after its worker was killed, and the error that ended it."""
+        params = {"name": "count", "arguments": {}, "_meta": {"progressToken": 1}}
+        body = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}
+        steps, last = [], ""
+        try:
+            for last, message in read(site.workers[0].port, session, method="POST", json=body):  # noqa: B007 (below)
+                steps.append(message["params"]["progress"])
+        except httpx.TransportError:
+            pass
+        assert killed.wait(PATIENCE_SECONDS)
+        for _, message in read(site.workers[1].port, session, method="GET", more={"Last-Event-ID": last}):
+            if "error" in message:
+                return steps, message["error"]
+            steps.append(message["params"]["progress"])
+        raise AssertionError("a resumed stream has ended without an answer")
+
+    with running(redis.url, 2) as site:
+        sessions = [site.session() for _ in range(streams)]
+        killed = Event()
+        with ThreadPoolExecutor(streams) as threads:
+            calls = [threads.submit(run, each, killed) for each in sessions]
+            time.sleep(2)
+            site.workers[0].popen.kill()
+            site.workers[0].popen.wait()
+            time.sleep(6)  # until the others know
+            killed.set()
+            found = [each.result(PATIENCE_SECONDS) for each in calls]
+
+    ended = [error for _, error in found if error.get("data") != {"reason": "lost"}]
+    # Until an event is copied to Redis, it is lost if its worker is killed (docs/adr/0034). Its client learns that.
+    assert all("cannot be resumed" in error["message"] for error in ended)
+    assert len(ended) < streams / 2
+    assert all(steps == list(range(1, len(steps) + 1)) and len(steps) > 1 for steps, _ in found)
 
 
 def test_a_worker_that_is_told_to_stop_leaves_at_once(redis: RedisServer) -> None:

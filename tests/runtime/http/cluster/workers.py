@@ -65,7 +65,7 @@ class Workers:
 
 @asynccontextmanager
 async def running(
-    server: Server, cluster: Callable[[], Cluster], workers: int = 3, **options: Any
+    server: Server | Callable[[], Server], cluster: Callable[[], Cluster], workers: int = 3, **options: Any
 ) -> AsyncGenerator[Workers]:
     """Run *workers* of *server* within the block."""
     front = WorkerFront(server, workers, cluster, **options)

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 from mcpgen.runtime.http.server import responses
 from mcpgen.runtime.http.server.auth.token_expiry import ending_with_token
-from mcpgen.runtime.http.server.event_store import parse_event_id
-from mcpgen.runtime.http.server.request_body import REQUEST_COST_BYTES
 from mcpgen.runtime.protocol import headers as http
+from mcpgen.runtime.server.cluster.cluster import ClusterUnavailable
+from mcpgen.runtime.server.event_store import parse_event_id
+from mcpgen.runtime.server.fair_turns import REQUEST_COST_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -61,6 +62,8 @@ async def get(  # noqa: PLR0913, PLR0917 (of `PostRequest`)
             await turns.wait_to_work(client.owner, session.id)
         try:
             size = await _attach(session, headers.get("last-event-id"), response)
+        except ClusterUnavailable:  # 503
+            raise
         except Exception:  # noqa: BLE001 (the boundary: a user's event store)
             _LOG.exception("the event store failed; a stream cannot be resumed now")
             await responses.send_error(send, 500, "the stream cannot be resumed now; try again later")

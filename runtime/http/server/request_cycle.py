@@ -1,0 +1,295 @@
+"""One request and its response on a connection of uvicorn, for less work than uvicorn's own class.
+
+Theory of operation. Most requests have arrived completely when the application starts, and most responses have one
+part. So this class
+
+* holds the head of a response until the first part of its body, and writes both in one packet and one system call.
+  uvicorn writes the head at once. ASGI forbids that: a server "must not start sending the response to the client until
+  it has received at least one Response Body event";
+* makes an event only if the application has to wait for the rest of a request, or for a disconnect;
+* remembers the lines of headers that it has checked.
+
+uvicorn starts a timer after each response, which closes the connection if it stays idle. Here a connection has one such
+timer, which looks at the time of the last response. And uvicorn's callback at the end of each task is a ``finally``.
+
+What the application must not send is refused as in uvicorn.
+
+Spec:
+    ASGI 3, HTTP & WebSocket, "Response Start" and "Response Body".
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import unquote
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import (
+    HEADER_RE,
+    HEADER_VALUE_RE,
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mcpgen.runtime.http.server.responses import Header
+
+__all__ = ["CycleProtocol", "remembered_line"]
+
+# Responses without a body (RFC 9110, sections 15.3.5 and 15.4.5).
+_WITHOUT_BODY: Final = frozenset((204, 304))
+
+# A client sends its requests to one short URL, and gets the same short headers. They are not parsed each time.
+_MAX_REMEMBERED_BYTES: Final = 256
+
+# A longer body is written apart from its head, so that it is not copied.
+_COPIED_BYTES: Final = 16 * 1024
+
+
+class Arrivals:
+    """Says that a part of a request, or its end, has arrived: an `asyncio.Event` that is made when it is waited for."""
+
+    __slots__ = ("_event", "_is_set")
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._event: asyncio.Event | None = None
+
+    def set(self) -> None:
+        """Wake what waits."""
+        self._is_set = True
+        if self._event is not None:
+            self._event.set()
+
+    def clear(self) -> None:
+        """Let `wait` wait again."""
+        self._is_set = False
+        if self._event is not None:
+            self._event.clear()
+
+    async def wait(self) -> None:
+        """Return when something has arrived since `clear`."""
+        if not self._is_set:
+            if self._event is None:
+                self._event = asyncio.Event()
+            await self._event.wait()
+
+
+def _checked_line(name: bytes, value: bytes) -> tuple[bytes, bytes]:
+    """Return the name of a header in lower case, and its line.
+
+    Raises:
+        RuntimeError: It has characters that HTTP does not allow.
+    """
+    if HEADER_RE.search(name) or HEADER_VALUE_RE.search(value):
+        raise RuntimeError(f"the response header {name!r} has characters that HTTP does not allow")
+    name = name.lower()
+    return name, b"%b: %b\r\n" % (name, value)
+
+
+remembered_line: Final = lru_cache(maxsize=512)(_checked_line)
+
+
+class RequestCycle(RequestResponseCycle):
+    """One request and its response.
+
+    Attributes:
+        is_received: Whether the application has received the whole request.
+        ends_with_connection: Whether the response has neither a length nor chunks.
+    """
+
+    is_received: bool = False
+    ends_with_connection: bool = False
+    body: bytearray
+    chunked_encoding: bool | None
+    expected_content_length: int
+    _head = b""  # of the response, until the first part of its body
+
+    async def receive(self) -> Any:  # noqa: ANN401 (as uvicorn has it)
+        """Return the body, or wait for the rest of it, or for a disconnect."""
+        is_over = self.disconnected or self.response_complete
+        if is_over or self.more_body or self.is_received or self.waiting_for_100_continue:
+            message = await super().receive()
+            self.is_received = not self.more_body  # or the next call would return an empty body
+            return message
+        self.is_received = True
+        self.flow.resume_reading()
+        self.message_event.clear()
+        body, self.body = self.body, bytearray()
+        return {"type": "http.request", "body": bytes(body), "more_body": False}
+
+    async def send(self, message: Any) -> None:  # noqa: ANN401 (as uvicorn has it)
+        """Write a part of the response."""
+        if self.flow.write_paused and not self.disconnected:
+            await self.flow.drain()
+        if self.disconnected:
+            return
+        expected = "http.response.body" if self.response_started else "http.response.start"
+        if message["type"] != expected or self.response_complete:
+            raise RuntimeError(f"the application sent {message['type']!r}, which ASGI does not allow now")
+        if not self.response_started:
+            self._start(message["status"], message.get("headers", ()))
+        else:
+            self._write(message.get("body", b""), message.get("more_body", False))
+
+    def _start(self, status: int, headers: Iterable[Header]) -> None:
+        self.response_started = True
+        self.waiting_for_100_continue = False
+        lines = [STATUS_LINE[status]]
+        says_close = False
+        for pair in (*self.default_headers, *headers):
+            # A client may choose a long value, such as that of `Access-Control-Allow-Headers`.
+            is_short = len(pair[1]) <= _MAX_REMEMBERED_BYTES
+            name, line = remembered_line(*pair) if is_short else _checked_line(*pair)
+            lines.append(line)
+            if name == b"content-length" and self.chunked_encoding is None:
+                self.expected_content_length = int(pair[1])
+                self.chunked_encoding = False
+            elif name == b"transfer-encoding" and pair[1].lower() == b"chunked":
+                self.expected_content_length = 0
+                self.chunked_encoding = True
+            elif name == b"connection" and b"close" in [each.strip() for each in pair[1].lower().split(b",")]:
+                self.keep_alive = False
+                says_close = True
+        if not self.keep_alive and not says_close:
+            lines.append(b"connection: close\r\n")
+        if self.chunked_encoding is None and self.scope["method"] != "HEAD" and status not in _WITHOUT_BODY:
+            # RFC 9112, 6.1: a client of HTTP/1.0 does not know chunks. The end of the connection ends its response.
+            self.ends_with_connection = self.scope["http_version"] != "1.1"
+            if not self.ends_with_connection:
+                self.chunked_encoding = True
+                lines.append(b"transfer-encoding: chunked\r\n")
+        lines.append(b"\r\n")
+        self._head = b"".join(lines)
+
+    def _write(self, body: bytes, more_body: bool) -> None:  # noqa: FBT001 (as ASGI has it)
+        if self.scope["method"] == "HEAD":
+            self.expected_content_length = 0
+            body = b""
+        elif self.chunked_encoding:
+            framed = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+            body = framed if more_body else framed + b"0\r\n\r\n"
+        elif not self.ends_with_connection:
+            self.expected_content_length -= len(body)
+            if self.expected_content_length < 0:
+                raise RuntimeError("the body of a response is longer than its Content-Length")
+        head, self._head = self._head, b""
+        if len(body) > _COPIED_BYTES:
+            if head:
+                self.transport.write(head)
+            self.transport.write(body)
+        elif head or body:
+            self.transport.write(head + body)
+        if not more_body:
+            self._end()
+
+    def _end(self) -> None:
+        if self.expected_content_length:
+            raise RuntimeError("the body of a response is shorter than its Content-Length")
+        self.response_complete = True
+        self.message_event.set()
+        if not self.keep_alive:
+            self.transport.close()
+        self.on_response()
+
+
+class CycleProtocol(HttpToolsProtocol):
+    """uvicorn's protocol, with a `RequestCycle` for each request, and one timer for each connection."""
+
+    cycle: RequestResponseCycle
+
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401 (as uvicorn's are)
+        super().__init__(**options)
+        self._idle_since: float | None = None  # by the clock of the event loop; None while it is in use
+        self._last_url = b""
+        self._last_target: tuple[str, bytes, bytes] = "", b"", b""
+
+    def begin_request(self) -> None:
+        """Call the application, as uvicorn does; without WebSockets and `limit_concurrency`, which are not used."""
+        parser: Any = self.parser
+        app: Any = cast("Any", self.app)  # pyright: ignore[reportUnknownMemberType] (of uvicorn)
+        version = parser.get_http_version()
+        is_current = version == "1.1"
+        before = cast("RequestResponseCycle | None", self.cycle)
+        if self.url == self._last_url:
+            path, raw_path, query = self._last_target
+        else:
+            path, raw_path, query = target = _target(self.url)
+            if len(self.url) <= _MAX_REMEMBERED_BYTES:
+                self._last_url, self._last_target = self.url, target
+        scope: Any = self.scope
+        scope["method"] = parser.get_method().decode("ascii")
+        scope["http_version"] = version
+        scope["path"], scope["raw_path"], scope["query_string"] = path, raw_path, query
+        cycle = RequestCycle(
+            scope=scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=self.server_state.default_headers,
+            message_event=Arrivals(),  # type: ignore[arg-type] # it has all that is used
+            expect_100_continue=is_current and self.expect_100_continue,  # RFC 9110, 10.1.1: ignored before HTTP/1.1
+            keep_alive=is_current and parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
+        self.cycle = cycle
+        if before is None or before.response_complete:
+            self._start_asgi_task(cycle, app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((cycle, app))
+
+    def end_request(self) -> None:
+        """Start the request that waits, or else the time in which the connection may be idle."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+            return
+        self._idle_since = self.loop.time()
+        if self.timeout_keep_alive_task is None:
+            self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self._check_idle)
+
+    def _check_idle(self) -> None:
+        """Close the connection if it was idle for long enough; or look at it again when it may be."""
+        self.timeout_keep_alive_task = None
+        if self._idle_since is None:  # the next response starts the timer again
+            return
+        rest = self._idle_since + self.timeout_keep_alive - self.loop.time()
+        if rest > 0:
+            self.timeout_keep_alive_task = self.loop.call_later(rest, self._check_idle)
+        else:
+            self.timeout_keep_alive_handler()
+
+    def _unset_keepalive_if_required(self) -> None:
+        """Note that the connection is in use: uvicorn calls this when data arrives."""
+        self._idle_since = None
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401 (as uvicorn has it)
+        self.tasks.add(self.loop.create_task(self._run(cycle, app)))
+
+    async def _run(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401 (as uvicorn has it)
+        try:
+            await cycle.run_asgi(app)
+        finally:
+            self.tasks.discard(asyncio.current_task(self.loop))
+            if not cycle.response_complete and not cycle.disconnected:
+                self.on_failed_response()
+
+    def on_failed_response(self) -> None:
+        """Handle that the application has ended in the middle of its response, and the connection is closed."""
+
+
+def _target(url: bytes) -> tuple[str, bytes, bytes]:
+    """Return the path of a request's target, decoded and as it is, and the query."""
+    parsed = httptools.parse_url(url)
+    return unquote(parsed.path.decode("ascii")), parsed.path, parsed.query or b""

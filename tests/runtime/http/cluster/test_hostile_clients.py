@@ -1,0 +1,178 @@
+"""What a hostile client cannot do to a cluster, to its workers, or to other clients."""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64encode
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import anyio
+import pytest
+
+from mcpgen import Cluster, HttpLimits, MemoryCluster, Redis
+from mcpgen.runtime.server.cluster.cluster import ClusterUnavailable
+from mcpgen.runtime.server.cluster.message_pieces import MessagePieces
+from mcpgen.runtime.server.cluster.worker_messages import Piece, PieceTaken, decode_message
+from tests.harness.redis_servers import needs_redis, redis_server
+from tests.runtime.http.cluster.test_shared_sessions import called, demo, status
+from tests.runtime.http.cluster.workers import Workers, eventually, running
+from tests.specification.http_server.http_clients import BOTH, JSON, initialize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+pytestmark = pytest.mark.anyio
+
+# Redis closes the connection of a listener that has so much to read; by default 32 MiB.
+SMALL_BUFFERS = "client-output-buffer-limit", "pubsub 3mb 2mb 60"
+
+
+@pytest.mark.parametrize("kind", ["cancellation", "answer", "batch of answers"])
+@needs_redis
+async def test_large_messages_of_one_client_do_not_end_the_streams_of_others(kind: str, tmp_path: Path) -> None:
+    with redis_server(tmp_path, f"--{SMALL_BUFFERS[0]}", SMALL_BUFFERS[1]) as redis:
+        async with running(demo(), lambda: Redis(redis.url), workers=2) as workers:
+            revision = "2025-03-26" if "batch" in kind else "2025-11-25"
+            client, other = [await workers.client(each, revision).shake_hands() for each in (0, 1)]
+            await other.result("resources/subscribe", '"uri":"note://a"')
+            stream = await workers.at(0, other).listen().begun()  # relayed, since its home is worker 1
+            generations = [workers.cluster(each)._worker.generation for each in (0, 1)]
+            body = large(kind, workers.cluster(1)._worker.number)
+            async with anyio.create_task_group() as group:
+                for _ in range(6):
+                    group.start_soon(post, client, body)
+            await called(other, "touch")
+
+            assert "notifications/resources/updated" == (await stream.message())["method"]
+            assert generations == [workers.cluster(each)._worker.generation for each in (0, 1)]
+
+
+def large(kind: str, worker: int) -> bytes:
+    """Return a message of 3.5 MB."""
+    text = "x" * 3_500_000
+    answer = {"jsonrpc": "2.0", "id": (worker << 32) + 1, "result": {"text": text}}
+    if kind == "answer":
+        return json.dumps(answer).encode()
+    if kind == "batch of answers":
+        return json.dumps(
+            [answer, *({**answer, "id": (worker + each << 32), "result": {}} for each in range(9))]
+        ).encode()
+    params = {"requestId": 7, "reason": text}
+    return json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}).encode()
+
+
+async def post(client: Any, body: bytes) -> None:
+    assert 202 == (await client.post(body).complete()).status
+
+
+@pytest.mark.parametrize("number", ["1" * 5000, "99999999", "\u0661", "-1", "0", ""])
+async def test_a_worker_that_a_client_has_invented_is_none(number: str) -> None:
+    """Python refuses to read more than 4,300 digits as a number."""
+    shared = MemoryCluster()
+    async with running(demo(), lambda: shared, workers=1) as workers:
+        client = workers.client(0, "2026-07-28")
+        content = json.dumps({"token": "t", "process": f"{number}.x"}).encode()
+        state = urlsafe_b64encode(b"\x01" + b"\x00\x00\xff" + bytes(5) + content + bytes(32)).decode().rstrip("=")
+        arguments = f'"name":"add","arguments":{{"a":1,"b":1}},"requestState":"{state}"'
+        retried = await client.send("tools/call", arguments).complete()
+        target = f"/messages?session={quote(number)}.x"
+        told = await workers.webs[0].ask("POST", target, [JSON], b'{"jsonrpc":"2.0","method":"ping"}')
+
+    assert "invalid" == retried.json["error"]["data"]["reason"]
+    assert 404 == told.status
+
+
+@pytest.mark.parametrize("session_id", ["*", "{demo}:keys", "../keys", "a" * 10_000, "\xe9", "x:y\tz"])
+async def test_an_id_with_characters_that_redis_knows_is_an_unknown_one(
+    cluster: Callable[[], Cluster], session_id: str
+) -> None:
+    async with running(demo(), cluster, workers=1) as workers:
+        client = await workers.client(0).shake_hands()
+        invented = workers.at(0, client)
+        invented.session = session_id
+
+        assert 404 == await status(invented)
+        assert 200 == await status(client)
+
+
+async def test_sessions_that_make_room_leave_the_cluster() -> None:
+    """Else one client could fill it until no client can start a session."""
+    shared = MemoryCluster()
+    limits = HttpLimits(max_sessions=5)
+    async with running(demo(), lambda: shared, workers=2, limits=limits) as workers:
+        for _ in range(20):
+            begun = await workers.webs[0].ask("POST", "/mcp", [JSON, BOTH], initialize("2025-11-25"))
+            assert 200 == begun.status
+
+        await eventually(lambda: _is_count(shared, 5))
+        assert 200 == await status_of(workers, begun.header("mcp-session-id"))
+
+
+async def _is_count(shared: MemoryCluster, count: int) -> bool:
+    return count == sum(":session:" in key for key in shared._records)
+
+
+async def status_of(workers: Workers, session_id: str | None) -> int:
+    client = workers.client(1)
+    client.session = session_id
+    return await status(client)
+
+
+# --- large messages
+
+
+async def test_the_next_piece_is_sent_when_the_one_before_was_taken() -> None:
+    sent: list[Piece] = []
+
+    async def publish(worker: int, data: bytes) -> bool:
+        message = decode_message(data)
+        assert isinstance(message, Piece)
+        sent.append(message)
+        return worker == 7
+
+    ours, theirs = MessagePieces(lambda: 5, publish), MessagePieces(lambda: 7, publish)
+    data = bytes(range(256)) * 8000
+    outcomes: list[bool] = []
+
+    async def send() -> None:
+        outcomes.append(await ours.send(7, data))
+
+    found: list[bytes] = []
+    async with anyio.create_task_group() as group:
+        group.start_soon(send)
+        group.start_soon(send)
+        while len(found) < 2:
+            await anyio.wait_all_tasks_blocked()
+            (piece,) = sent  # one at a time
+            sent.clear()
+            whole = theirs.arrived(piece)
+            found += [] if whole is None else [whole]
+            ours.taken(PieceTaken(piece.message))
+
+    assert [data, data] == found
+    assert [True, True] == outcomes
+    assert not await ours.send(8, data)
+
+
+async def test_a_worker_that_takes_no_piece_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def publish(worker: int, data: bytes) -> bool:
+        return True
+
+    monkeypatch.setattr("mcpgen.runtime.server.cluster.message_pieces._TAKEN_SECONDS", 0.05)
+    with pytest.raises(ClusterUnavailable, match="does not take a message"):
+        await MessagePieces(lambda: 5, publish).send(7, bytes(20_000))
+
+
+async def test_pieces_of_a_message_that_is_not_complete_are_dropped() -> None:
+    pieces = MessagePieces(lambda: 7, lambda *_: pytest.fail("nothing is sent"))
+
+    assert pieces.arrived(Piece(5, 1, b"a", 0, more=True)) is None
+    assert pieces.arrived(Piece(5, 2, b"b", 0, more=True)) is None  # the first one was not sent to its end
+    assert pieces.arrived(Piece(5, 1, b"c", 1, more=False)) is None
+    assert pieces.arrived(Piece(5, 2, b"d", 1, more=False)) is None  # it began after a gap
+    assert pieces.arrived(Piece(5, 3, b"e", 0, more=True)) is None
+    pieces.forget()
+    assert pieces.arrived(Piece(5, 3, b"f", 1, more=False)) is None
+    assert b"g" == pieces.arrived(Piece(5, 4, b"g", 0, more=False))

@@ -1,0 +1,147 @@
+"""Functions with a `Context` that start in the task of their request."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import anyio
+import pytest
+
+from mcpgen import Context, Server, TransportClosed
+
+pytestmark = pytest.mark.anyio
+
+STATELESS = "2026-07-28"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+class Site:
+    """A server, called as an ASGI application."""
+
+    def __init__(self, server: Server) -> None:
+        self.app: Any = server.asgi(bound_to="127.0.0.1", user=lambda scope: dict(scope["headers"])[b"x-user"].decode())
+        self.lines: dict[str, str] = {}
+        self.meta: dict[str, Any] = {}
+
+    async def begin(self, revision: str) -> None:
+        """Do what a client of *revision* does first."""
+        info = {"name": "test", "version": "1"}
+        self.lines["mcp-protocol-version"] = revision
+        if revision == STATELESS:
+            prefix = "io.modelcontextprotocol/"
+            values = {"protocolVersion": revision, "clientInfo": info, "clientCapabilities": {"roots": {}}}
+            self.meta = {"_meta": {prefix + key: value for key, value in values.items()}}
+            return
+        params = {"protocolVersion": revision, "capabilities": {"roots": {}}, "clientInfo": info}
+        start, _ = await self._post({"id": 0, "method": "initialize", "params": params})
+        self.lines["mcp-session-id"] = dict(start["headers"])[b"mcp-session-id"].decode()
+
+    async def call(self, tool: str, number: int = 7) -> Any:
+        """Return the answer to a call, which must be JSON."""
+        self.lines |= {"mcp-method": "tools/call", "mcp-name": tool}
+        params = {"name": tool, "arguments": {}, **self.meta}
+        start, body = await self._post({"id": number, "method": "tools/call", "params": params})
+        assert b"application/json" == dict(start["headers"])[b"content-type"]
+        return json.loads(body["body"])
+
+    async def _post(self, message: dict[str, Any]) -> list[Any]:
+        said: list[Any] = []
+        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+        lines = {
+            "host": "127.0.0.1",
+            "x-user": "ada",
+            "content-type": "application/json",
+            "accept": "application/json, text/event-stream",
+            **self.lines,
+        }
+
+        bodies = [body]
+
+        async def receive() -> Any:
+            if not bodies:
+                await anyio.sleep_forever()
+            return {"type": "http.request", "body": bodies.pop()}
+
+        async def send(event: Any) -> None:
+            said.append(event)
+
+        headers = [(name.encode(), value.encode()) for name, value in lines.items()]
+        scope = {"type": "http", "method": "POST", "path": "/mcp", "client": ("127.0.0.1", 1), "headers": headers}
+        await self.app(scope, receive, send)
+        return said
+
+
+def text(answer: Any) -> str:
+    found: str = answer["result"]["content"][0]["text"]
+    return found
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", STATELESS])
+async def test_a_function_that_cannot_wait_gets_its_context_in_the_task_of_its_request(revision: str) -> None:
+    own = Server("demo", version="1")
+    tasks: list[Any] = []
+
+    @own.tool
+    async def about(ctx: Context) -> str:
+        tasks.append(asyncio.current_task())
+        return f"{ctx.request_id} {ctx.method} {ctx.user} {ctx.peer.revision} {ctx.is_cancelled} {ctx.access}"
+
+    @own.tool
+    async def waiting(ctx: Context) -> str:
+        tasks.append(asyncio.current_task())
+        await asyncio.sleep(0)
+        return f"{ctx.request_id}"
+
+    site = Site(own)
+    async with site.app.running():
+        await site.begin(revision)
+        await site.call("about", 6)
+
+        assert f"7 tools/call ada {revision} False None" == text(await site.call("about"))
+        assert "8" == text(await site.call("waiting", 8))
+    assert tasks[1] is asyncio.current_task()
+    assert tasks[2] is not asyncio.current_task()
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", STATELESS])
+async def test_such_a_function_may_fail(revision: str) -> None:
+    own = Server("demo", version="1")
+
+    @own.tool
+    async def fails(ctx: Context) -> int:
+        raise ValueError(ctx.request_id)
+
+    site = Site(own)
+    async with site.app.running():
+        await site.begin(revision)
+
+        assert [(True, "The tool fails failed.")] * 2 == [
+            (each["result"]["isError"], text(each)) for each in [await site.call("fails"), await site.call("fails", 8)]
+        ]
+    assert {} == site.app._state.connections
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", STATELESS])
+async def test_its_context_sends_nothing_after_its_end(revision: str) -> None:
+    own = Server("demo", version="1")
+    left: list[Context] = []
+
+    @own.tool
+    async def leaves(ctx: Context) -> str:
+        left.append(ctx)
+        return "done"
+
+    site = Site(own)
+    async with site.app.running():
+        await site.begin(revision)
+        assert "done" == text(await site.call("leaves"))
+
+        assert left[0].is_cancelled
+        with pytest.raises(TransportClosed):
+            await left[0].roots()

@@ -1,0 +1,286 @@
+"""Requests and responses on a connection of uvicorn, as bytes."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from mcpgen.runtime.http.server import request_cycle
+from mcpgen.runtime.http.server.uvicorn_limits import BoundedProtocol
+from mcpgen.runtime.server.quota import Quota
+from tests.patience import PATIENCE_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+pytestmark = pytest.mark.anyio
+
+ASKED = b"POST /mcp?a=b HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\nbody"
+JSON = (b"content-type", b"application/json")
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+class Wire(asyncio.Transport):
+    """The other side of a connection."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes: list[bytes] = []
+        self.closed = anyio.Event()
+        self.aborted = anyio.Event()
+        self.unread_bytes = 1000
+
+    def write(self, data: Any) -> None:
+        self.writes.append(bytes(data))
+
+    def close(self) -> None:
+        self.closed.set()
+
+    def is_closing(self) -> bool:
+        return self.closed.is_set()
+
+    def abort(self) -> None:
+        self.aborted.set()
+
+    def get_write_buffer_size(self) -> int:
+        return self.unread_bytes
+
+    def resume_reading(self) -> None: ...
+    def pause_reading(self) -> None: ...
+
+
+class Connection:
+    """A connection to an application, which answers with *events*."""
+
+    def __init__(self, *events: dict[str, Any], idle_seconds: float = 10, write_seconds: float = 10) -> None:
+        self.events = events
+        self.received: list[Any] = []
+        self.failure: BaseException | None = None
+        self.answered = anyio.Event()
+        config = uvicorn.Config(
+            self._app, interface="asgi3", lifespan="off", ws="none", log_config=None, timeout_keep_alive=1
+        )
+        self.state = ServerState()
+        self.protocol = BoundedProtocol(
+            write_seconds=write_seconds,
+            heads=Quota(10**6, 10**6),
+            config=config,
+            server_state=self.state,
+            app_state={},
+        )
+        self.protocol.timeout_keep_alive = idle_seconds  # type: ignore[assignment] # uvicorn takes whole seconds only
+        self.wire = Wire()
+        self.protocol.connection_made(self.wire)
+
+    async def _app(self, scope: Any, receive: Callable[[], Any], send: Callable[[Any], Any]) -> None:
+        self.received.append(scope)
+        self.received.append(await receive())
+        try:
+            for each in self.events:
+                await send(each)
+        except RuntimeError as error:
+            self.failure = error
+            raise
+        finally:
+            self.answered.set()
+
+    async def ask(self, *pieces: bytes) -> None:
+        """Send a request, and return when the application has ended."""
+        self.answered = anyio.Event()
+        for each in pieces:
+            self.protocol.data_received(each)
+        await self.answered.wait()
+        while self.state.tasks:  # noqa: ASYNC110 (uvicorn has no event for it)
+            await asyncio.sleep(0)
+
+
+def start(*headers: tuple[bytes, bytes], status: int = 200) -> dict[str, Any]:
+    return {"type": "http.response.start", "status": status, "headers": headers}
+
+
+def part(body: bytes, *, more_body: bool = False) -> dict[str, Any]:
+    return {"type": "http.response.body", "body": body, "more_body": more_body}
+
+
+@asynccontextmanager
+async def opened(
+    *events: dict[str, Any], idle_seconds: float = 10, write_seconds: float = 10
+) -> AsyncGenerator[Connection]:
+    connection = Connection(*events, idle_seconds=idle_seconds, write_seconds=write_seconds)
+    with anyio.fail_after(PATIENCE_SECONDS):
+        yield connection
+    connection.protocol.connection_lost(None)
+
+
+async def answer(*events: dict[str, Any], asked: bytes = ASKED) -> list[bytes]:
+    """Return what is written to a client."""
+    async with opened(*events) as connection:
+        await connection.ask(asked)
+        return connection.wire.writes
+
+
+async def test_a_small_response_is_one_write() -> None:
+    written = await answer(start(JSON, (b"Content-Length", b"2")), part(b"{}"))
+
+    assert [b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}"] == written
+
+
+async def test_the_parts_of_a_large_response_are_not_copied() -> None:
+    large = b"x" * 20_000
+    written = await answer(start((b"content-length", b"20000")), part(large))
+
+    assert [b"HTTP/1.1 200 OK\r\ncontent-length: 20000\r\n\r\n", large] == written
+
+
+async def test_a_response_of_unknown_length_is_chunked() -> None:
+    written = await answer(start(), part(b"", more_body=True), part(b"ab", more_body=True), part(b"c"))
+
+    head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+    assert [head, b"2\r\nab\r\n", b"1\r\nc\r\n0\r\n\r\n"] == written
+
+
+async def test_an_empty_response_has_no_chunks() -> None:
+    assert [b"HTTP/1.1 204 No Content\r\n\r\n"] == await answer(start(status=204), part(b""))
+
+
+async def test_a_response_to_head_has_no_body() -> None:
+    written = await answer(start((b"content-length", b"2")), part(b"{}"), asked=b"HEAD / HTTP/1.1\r\nhost: x\r\n\r\n")
+
+    assert [b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n"] == written
+
+
+@pytest.mark.parametrize("closes", ["server", "client", "old client"])
+async def test_a_connection_is_closed_after_the_response_if_a_side_says_so(closes: str) -> None:
+    headers = [(b"connection", b"Keep, Close")] if closes == "server" else []
+    asked = {
+        "server": ASKED,
+        "client": ASKED.replace(b"host: x", b"host: x\r\nconnection: close"),
+        "old client": ASKED.replace(b"HTTP/1.1", b"HTTP/1.0"),
+    }[closes]
+    async with opened(start((b"content-length", b"2"), *headers), part(b"{}")) as connection:
+        await connection.ask(asked)
+
+        assert connection.wire.is_closing()
+        assert 1 == b"".join(connection.wire.writes).lower().count(b"connection: ")
+
+
+async def test_a_client_of_http_1_0_gets_no_chunks_but_the_end_of_the_connection() -> None:
+    asked = ASKED.replace(b"HTTP/1.1", b"HTTP/1.0\r\nconnection: keep-alive")
+    async with opened(start(), part(b"ab", more_body=True), part(b"c")) as connection:
+        await connection.ask(asked)
+
+        assert b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nabc" == b"".join(connection.wire.writes)
+        assert connection.wire.is_closing()
+
+
+@pytest.mark.parametrize(("version", "count"), [(b"HTTP/1.1", 1), (b"HTTP/1.0", 0)])
+async def test_only_clients_of_http_1_1_are_told_to_continue(version: bytes, count: int) -> None:
+    head, _, body = ASKED.replace(b"HTTP/1.1", version + b"\r\nexpect: 100-continue").partition(b"body")
+    async with opened(start((b"content-length", b"0")), part(body)) as connection:
+        connection.protocol.data_received(head)
+        await asyncio.sleep(0)
+        await connection.ask(b"body")
+
+        assert count == b"".join(connection.wire.writes).count(b"100 Continue")
+        assert {"type": "http.request", "body": b"body", "more_body": False} == connection.received[1]
+
+
+async def test_a_connection_is_aborted_if_its_client_does_not_read_a_response_that_failed() -> None:
+    async with opened(start(), part(b"ab", more_body=True), start(), write_seconds=0.1) as connection:
+        await connection.ask(ASKED)
+        assert connection.wire.is_closing()
+        connection.protocol.pause_writing()
+        connection.protocol.resume_writing()
+        for _ in range(3):  # it reads, if slowly
+            connection.wire.unread_bytes -= 1
+            await asyncio.sleep(0.04)
+        assert not connection.wire.aborted.is_set()
+        await connection.wire.aborted.wait()
+
+
+async def test_long_headers_are_not_remembered() -> None:
+    name, value = b"access-control-allow-headers", b"a" * 10_000
+    request_cycle.remembered_line.cache_clear()
+    written = await answer(start((name, value), (b"content-length", b"0")), part(b""))
+
+    assert value in written[0]
+    assert 1 == request_cycle.remembered_line.cache_info().currsize  # that of `Content-Length`
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [part(b"")],
+        [start(), start()],
+        [start(), part(b""), part(b"")],
+        [start((b"content-length", b"1")), part(b"ab")],
+        [start((b"content-length", b"3")), part(b"ab")],
+        [start((b"a\r\nb", b"c"))],
+        [start((b"a", b"b\r\nc: d"))],
+    ],
+    ids=["no start", "two starts", "after the end", "too long", "too short", "name", "value"],
+)
+async def test_what_asgi_and_http_do_not_allow_is_not_sent(events: list[dict[str, Any]]) -> None:
+    async with opened(*events) as connection:
+        await connection.ask(ASKED)
+
+        assert connection.failure is not None
+        assert b"\r\nc: d" not in b"".join(connection.wire.writes)
+
+
+async def test_the_application_gets_the_request() -> None:
+    async with opened(start(), part(b"")) as connection:
+        await connection.ask(ASKED[:-3], ASKED[-3:])
+        await connection.ask(ASKED.replace(b"/mcp?a=b", b"/%61"))
+        scope, body, other, _ = connection.received
+
+    assert ("POST", "/mcp", b"/mcp", b"a=b") == tuple(scope[k] for k in ("method", "path", "raw_path", "query_string"))
+    assert ("/a", b"/%61", b"") == tuple(other[key] for key in ("path", "raw_path", "query_string"))
+    assert {"type": "http.request", "body": b"body", "more_body": False} == body
+
+
+@pytest.mark.parametrize("pieces", [[ASKED], [ASKED[:-4], b"body"], [ASKED[:-2], b"dy"]])
+async def test_an_application_that_waits_for_more_hears_of_the_disconnect(pieces: list[bytes]) -> None:
+    heard: list[Any] = []
+    ended = anyio.Event()
+    async with opened() as connection:
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            del scope, send
+            while not heard or heard[-1]["type"] != "http.disconnect":
+                heard.append(await receive())
+            ended.set()
+
+        connection.protocol.app = app
+        for each in pieces:
+            connection.protocol.data_received(each)
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        connection.protocol.connection_lost(ConnectionResetError())
+        await ended.wait()
+
+    assert [*[True] * (len(heard) - 2), False] == [each["more_body"] for each in heard[:-1]]
+    assert b"body" == b"".join(each["body"] for each in heard[:-1])
+
+
+async def test_an_idle_connection_is_closed_some_time_after_its_last_response() -> None:
+    loop = asyncio.get_running_loop()
+    async with opened(start((b"content-length", b"0")), part(b""), idle_seconds=0.1) as connection:
+        await connection.ask(ASKED)
+        await asyncio.sleep(0.05)
+        await connection.ask(ASKED)
+        last = loop.time()
+        await connection.wire.closed.wait()
+
+        assert 2 == len(connection.wire.writes)
+        assert 0.09 <= loop.time() - last
