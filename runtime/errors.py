@@ -70,7 +70,6 @@ __all__ = [
     "printable",
     "quoted",
     "seconds_text",
-    "sole_exception",
 ]
 
 E = TypeVar("E", bound=BaseException)
@@ -256,6 +255,9 @@ class RequestError(McpgenError):
     """
 
     def __init__(self, code: int, message: str, data: object = UNSET) -> None:
+        given: Any = code
+        if not isinstance(given, int):
+            raise UsageError(f"`code` of {type(self).__name__} must be an integer, not {given!r}")
         self.code: int = int(code)
         self.message = message
         self.data = data
@@ -398,9 +400,3 @@ def _escaped(character: str) -> str:
 def seconds_text(seconds: float) -> str:
     """Return a number of seconds with its unit, such as ``1 second``."""
     return f"{seconds:g} second{'' if seconds == 1 else 's'}"
-
-
-def sole_exception(error: E) -> E:
-    """Return the exception inside of a group that holds only one, as task groups wrap it; otherwise *error* itself."""
-    inner: Sequence[E] = getattr(error, "exceptions", ()) if issubclass(type(error), BaseExceptionGroup) else ()
-    return sole_exception(inner[0]) if len(inner) == 1 else error

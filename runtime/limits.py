@@ -1,13 +1,14 @@
 """Limits on what a peer can make us hold, do, or wait for. Each has a default, a name with its unit, and a reason.
 
-`Limits` limits a server, `HttpLimits` an HTTP application, `ClientLimits` a client, and `TaskLimits` the tasks of a
-server. docs/guide/limits.md lists those that users set. Other limits are constants or arguments beside their code:
+`Limits` limits a server, `HttpLimits` an HTTP application, `ClientLimits` a client, `TaskLimits` the tasks of a server,
+and `EventLimits` the events of a cluster. docs/guide/limits.md lists those that users set. Other limits are constants
+or arguments beside their code:
 
 * levels of nesting of a message: the recursion limit of the interpreter, about 1,000 in CPython 3.11;
 * an output schema that a client checks, beside `MAX_SCHEMA_DEPTH`: `client/schema_cost.py`; how many are kept:
   `client/output_validation.py`;
 * what a `requestState` carries: `server/request_state.py`;
-* stored tasks: `server/tasks/task_store.py`; stored events: `http/server/event_store.py`;
+* stored tasks: `server/tasks/task_store.py`; stored events: `server/event_store.py`;
 * the head of an HTTP request, pipelining and idle connections: `http/server/uvicorn_limits.py`; the head of a response:
   `http/client/response_body.py`;
 * reconnects of a client over HTTP: `http/client/post_requests.py` and `http/client/get_stream.py`;
@@ -25,17 +26,21 @@ from mcpgen.runtime.errors import UsageError
 
 __all__ = [
     "MAX_BATCH_LENGTH",
+    "MAX_COMPLETION_BYTES",
     "MAX_COMPLETION_VALUES",
     "MAX_DECLARATION_BYTES",
     "MAX_DECLARATION_VALUES",
+    "MAX_FORM_FIELDS",
     "MAX_FRAME_BYTES",
     "MAX_ID_CHARS",
     "MAX_META_BYTES",
+    "MAX_RESPONSE_VALUES",
     "MAX_SCHEMA_DEPTH",
     "MAX_THREADS",
     "MAX_URI_CHARS",
     "MAX_VALUES",
     "ClientLimits",
+    "EventLimits",
     "HttpLimits",
     "Limits",
     "RateLimit",
@@ -69,6 +74,17 @@ MAX_META_BYTES: Final = 128 * 1024
 # Web servers commonly accept request lines of this length, and file systems no longer paths.
 MAX_URI_CHARS: Final = 8192
 
+# The `inputResponses` of a retry. Their types have no tags, so an answer takes 7 µs to decode, more than other values.
+MAX_RESPONSE_VALUES: Final = 10_000
+
+# The params of `completion/complete`, without `_meta`. A completion function may copy the value for each of its
+# suggestions. The longest URI of a template, and a value of the same length, fit.
+MAX_COMPLETION_BYTES: Final = 2 * MAX_URI_CHARS
+
+# The fields of a form that a client shows. Fields are read one by one, to find out what kind each is: that takes 20 µs
+# each. Forms for people have a few dozen.
+MAX_FORM_FIELDS: Final = 500
+
 # Spec: 2026-07-28, server/utilities/completion#completion-results; the same in every revision.
 MAX_COMPLETION_VALUES: Final = 100
 
@@ -83,8 +99,17 @@ MAX_SCHEMA_DEPTH: Final = 100
 class _Bounds(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
-            if value is None or isinstance(value, _Bounds):
+            if name == "rate_limit":
+                if value is not None and not isinstance(value, RateLimit):
+                    raise UsageError(
+                        f"`{name}` of {type(self).__name__} must be a RateLimit, such as RateLimit(per_second=10, "
+                        f"burst=50), or None, not {value!r}"
+                    )
                 continue
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise UsageError(f"`{name}` of {type(self).__name__} must be a number, not {value!r}")
+            if isinstance(value, float) and "second" not in name:
+                raise UsageError(f"`{name}` of {type(self).__name__} must be a whole number, not {value!r}")
             may_be_zero = name == "grace_seconds"
             if not value >= 0 or (value == 0 and not may_be_zero):  # so written, nan is refused, too
                 allowed = "0 or more" if may_be_zero else "a value greater than 0"
@@ -116,6 +141,7 @@ class Limits(_Bounds, frozen=True, kw_only=True):
         max_meta_bytes: The size of the `_meta` of a request, at most.
         max_id_chars: The length of the id of a request, and of a progress token, at most.
         max_uri_chars: The length of a URI that a client subscribes to, or that a template reads, at most.
+        max_completion_bytes: The size of the params of `completion/complete`, without `_meta`, at most.
         max_subscriptions: Limits two numbers: the resources that the client is subscribed to, and its open
             subscription streams.
         max_waiting: The largest number of handlers that wait for input from clients of 2026-07-28. A client may never
@@ -145,6 +171,7 @@ class Limits(_Bounds, frozen=True, kw_only=True):
     max_meta_bytes: int = MAX_META_BYTES
     max_id_chars: int = MAX_ID_CHARS
     max_uri_chars: int = MAX_URI_CHARS
+    max_completion_bytes: int = MAX_COMPLETION_BYTES
     max_subscriptions: int = 1000
     max_waiting: int = 1000
     max_waiting_bytes: int = 32 * 1024 * 1024
@@ -214,6 +241,22 @@ class HttpLimits(_Bounds, frozen=True, kw_only=True):
     rate_limit: RateLimit | None = RateLimit()
 
 
+class EventLimits(_Bounds, frozen=True, kw_only=True):
+    """Limits on the events of streams that the workers of one server store together.
+
+    Attributes:
+        max_streams: The largest number of streams of all sessions together.
+        max_events_per_stream: The largest number of messages of one stream.
+        max_bytes: The total size of all messages, at most; each counts 320 bytes more than its own size.
+        lifetime_seconds: The time that a stream is stored after its last message.
+    """
+
+    max_streams: int = 10_000
+    max_events_per_stream: int = 1000
+    max_bytes: int = 64 * 1024 * 1024
+    lifetime_seconds: float = 600
+
+
 class ClientLimits(_Bounds, frozen=True, kw_only=True):
     """Limits of one client: what it holds for its server, and how long it waits for the server.
 
@@ -228,6 +271,7 @@ class ClientLimits(_Bounds, frozen=True, kw_only=True):
         max_in_flight_bytes: The total size of the params of these requests. The client refuses more.
         max_buffered_bytes: The largest number of bytes that are buffered while the server does not read.
         max_rounds: The largest number of `input_required` results of one request, one after the other.
+        max_pauses: The number of requests of the server that stop the time of one request of the client.
         max_pages: The largest number of pages of one list. A server could send pages without end.
         max_items: The largest number of items of one list. The rest is left out, and the log says so.
         max_list_bytes: The total size of the pages of one list.
@@ -259,6 +303,7 @@ class ClientLimits(_Bounds, frozen=True, kw_only=True):
     max_in_flight_bytes: int = 16 * 1024 * 1024
     max_buffered_bytes: int = 1024 * 1024
     max_rounds: int = 32
+    max_pauses: int = 1000
     max_pages: int = 1000
     max_items: int = 100_000
     max_list_bytes: int = 64 * 1024 * 1024
@@ -277,7 +322,7 @@ class ClientLimits(_Bounds, frozen=True, kw_only=True):
     term_seconds: float = 2
 
 
-class TaskLimits(Struct, frozen=True, kw_only=True):
+class TaskLimits(_Bounds, frozen=True, kw_only=True):
     """Limits on the lifetime and number of a server's tasks. Lifetimes count from creation, in milliseconds.
 
     Attributes:
@@ -307,3 +352,11 @@ class TaskLimits(Struct, frozen=True, kw_only=True):
     max_running_bytes_per_principal: int = 16 * 1024 * 1024
     max_waits_per_task: int = 16
     lease_seconds: float = 15
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.min_ttl_ms > self.max_ttl_ms:
+            raise UsageError(
+                f"`min_ttl_ms` of TaskLimits is {self.min_ttl_ms}, more than `max_ttl_ms` ({self.max_ttl_ms}); "
+                "change one of them"
+            )

@@ -6,7 +6,6 @@ memory would not be faster, and less exact: only the decoder selects the arm of 
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable
@@ -128,7 +127,9 @@ def definition_payload(label: str, name: str) -> Payload:
     if name not in {*door.models.__all__} - _FUNCTIONS:  # then load `messages`, which few programs need
         names = sorted({*door.models.__all__, *door.messages.__all__} - _FUNCTIONS)
         if name not in names:
-            raise UnknownDefinition(name, revision=label, similar=difflib.get_close_matches(name, names))
+            from difflib import get_close_matches  # noqa: PLC0415 (only for the message of an error)
+
+            raise UnknownDefinition(name, revision=label, similar=get_close_matches(name, names))
     holder: Literal["_meta", "data"] = "data" if name == "Error" else "_meta"
     return _payload(label, name, [getattr(door, name)], holder)
 

@@ -11,8 +11,8 @@ registered when a program first uses that label.
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, cast
 
 from mcpgen.generated import registry
 from mcpgen.runtime.adapt.steps import GENERATED, Unadapted
@@ -20,7 +20,6 @@ from mcpgen.runtime.errors import UsageError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
-    from types import ModuleType
 
 __all__ = ["GROUP", "register", "register_installed"]
 
@@ -43,10 +42,24 @@ def register(package: ModuleType | str) -> str:
     Raises:
         UsageError: It is not such a package, its label is taken, or its adapter leads to another revision.
     """
+    from importlib.util import find_spec  # noqa: PLC0415 (few programs register a revision)
+
+    if not isinstance(cast("object", package), str | ModuleType) or not package:
+        raise UsageError(
+            f"`package` must be a package that `mcpgen build --schema` wrote, or its full name, not {package!r}"
+        )
+    if isinstance(package, str) and not all(each.isidentifier() for each in package.split(".")):
+        raise UsageError(
+            f"`package` is {package!r}, which is not the full name of a package; write names with dots between them, "
+            "such as my_package.vDRAFT_2027"
+        )
     found = import_module(package) if isinstance(package, str) else package
     methods: Any = getattr(found, "methods", None)
     label, era = getattr(methods, "REVISION", None), getattr(methods, "ERA", None)
     if not isinstance(label, str) or era not in ("handshake", "stateless"):
+        inner = ", ".join(_packages_in(found))
+        if inner:
+            raise UsageError(f"the package {found.__name__} has no bindings itself; name a package in it: {inner}")
         raise UsageError(
             f"the package {found.__name__} has no bindings of a revision; name a package that `mcpgen build` wrote"
         )
@@ -64,6 +77,16 @@ def register(package: ModuleType | str) -> str:
     registry.register(registry.Revision(label=label, era=era, package=found.__name__), like)
     GENERATED.add(label, base, Unadapted(base, label) if adapter is None else adapter)
     return label
+
+
+def _packages_in(package: ModuleType) -> list[str]:
+    """Return the names of the packages in *package* that may have bindings of a revision, such as ``drafts.v2027``."""
+    from pathlib import Path  # noqa: PLC0415 (only for the message of an error)
+
+    folders = [Path(each) for each in getattr(package, "__path__", ())]
+    return sorted(
+        f"{package.__name__}.{each.parent.name}" for folder in folders for each in folder.glob("v*/methods.py")
+    )
 
 
 def register_installed(label: str = "") -> None:

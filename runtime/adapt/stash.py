@@ -12,7 +12,6 @@ controls it. So an edit can only set or delete a value, the number and size of e
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
@@ -170,7 +169,9 @@ def _canonical(value: object) -> bytes:
 
 def _digest(data: bytes) -> str:
     # Eight bytes are enough to detect a change. They do not authenticate the stash, which is not needed.
-    return hashlib.blake2b(data, digest_size=8).hexdigest()
+    from hashlib import blake2b  # noqa: PLC0415 (it loads OpenSSL, and most programs make no stash)
+
+    return blake2b(data, digest_size=8).hexdigest()
 
 
 class _Comparison:

@@ -242,5 +242,9 @@ class SyncTaskHandle:
         )
 
     def cancel(self) -> None:
-        """Ask the server to cancel the task. Nothing happens if it has ended."""
+        """Ask the server to cancel the task. Nothing happens if it has ended.
+
+        Raises:
+            UnsupportedByPeer: The server has not declared that it cancels tasks.
+        """
         self._thread.run(self._handle.cancel)

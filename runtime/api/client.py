@@ -175,7 +175,12 @@ class Client(BaseClient):
         """Return the messages of a prompt."""
         params: dict[str, Any] = {"name": name}
         if arguments is not None:
-            params["arguments"] = _mapping(arguments)
+            params["arguments"] = texts = _mapping(arguments)
+            for key, each in texts.items():
+                if not isinstance(each, str):
+                    raise UsageError(
+                        f"`arguments[{key!r}]` must be a string, not {each!r}; arguments of prompts are text"
+                    )
         result: models.GetPromptResult = await self._engine.call("prompts/get", params, **options)
         return result
 
@@ -196,9 +201,19 @@ class Client(BaseClient):
             value: The beginning of the value: the text that the user has entered so far.
             context: The values of other arguments, by name.
             **options: The options of every request.
+
+        Raises:
+            UsageError: An argument has the wrong type.
         """
+        if not isinstance(cast("object", ref), (models.PromptReference, models.ResourceTemplateReference)):
+            raise UsageError(
+                f"`ref` must be a PromptReference(name=…) or a ResourceTemplateReference(uri=…), not {ref!r}; both are "
+                f"in {models.__name__.rpartition('.')[0]}"
+            )
         params: dict[str, Any] = {"ref": ref, "argument": {"name": argument, "value": value}}
         if context is not None:
+            if not isinstance(cast("object", context), Mapping):
+                raise UsageError(f"`context` must be a mapping, such as {{'name': 'value'}}, not {context!r}")
             params["context"] = {"arguments": dict(context)}
         result: models.CompleteResult = await self._engine.call("completion/complete", params, **options)
         return result.completion

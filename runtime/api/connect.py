@@ -22,12 +22,13 @@ from mcpgen.runtime.client.engine import ClientEngine
 from mcpgen.runtime.client.era_cache import EraCache
 from mcpgen.runtime.client.era_store import EraStore, cache_folder
 from mcpgen.runtime.client.extensions import client_extensions
-from mcpgen.runtime.client.handler_functions import HandlerFunctions, handlers_from_functions
+from mcpgen.runtime.client.handler_functions import HandlerFunctions, check_modes, handlers_from_functions
 from mcpgen.runtime.client.output_validation import OutputValidator, Policy
 from mcpgen.runtime.client.result_cache import ResultCache
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.client.transport import Http
 from mcpgen.runtime.limits import ClientLimits
+from mcpgen.runtime.protocol.argument_checks import check_texts
 from mcpgen.runtime.protocol.negotiation import selected_revisions
 from mcpgen.runtime.protocol.newest import NEWEST, models
 from mcpgen.runtime.protocol.reading_policy import ReadingPolicy
@@ -188,7 +189,9 @@ def connect(
         engine = ClientEngine(task, connection, label, OutputValidator(policy), undeclared)
         engine.client = kind(engine)
         if keeps_results:
-            connection.session.cache = ResultCache(limits.max_cached_bytes)
+            connection.session.cache = ResultCache(
+                limits.max_cached_bytes, lambda: getattr(transport, "authorization_context", None)
+            )
         return engine
 
     async def start() -> BaseClient:
@@ -272,8 +275,10 @@ def as_transport(target: Any, auth: Any = None) -> Transport:
     """
     if isinstance(target, str) and is_url(target):
         return Http(target, auth=auth)
-    if auth is not None:
+    if auth is not None and isinstance(target, Transport):
         raise UsageError("`auth` is for a URL; write it into the transport: connect(Http(url, auth=…))")
+    if auth is not None:
+        raise UsageError("`auth` is for a URL, but `target` is not a URL; leave `auth` out")
     if isinstance(target, str | list | tuple):
         return Process(cast("str | Sequence[str]", target))  # which checks the parts of a list
     if isinstance(target, Path):
@@ -294,6 +299,8 @@ def as_transport(target: Any, auth: Any = None) -> Transport:
 
 def _python_file(path: Path) -> Process:
     """Return the transport to the server in the file *path*."""
+    if path.is_dir():
+        raise UsageError(f"`target` is the path {str(path)!r}, which is a folder; name a Python file in it")
     if path.suffix != ".py":
         hint = f"for a program, pass a command, such as [{str(path)!r}]"
         raise UsageError(f"`target` is the path {str(path)!r}, which is not a Python file (.py); {hint}")
@@ -315,13 +322,17 @@ def _features(options: Mapping[str, Any], native_revision: str) -> ClientFeature
             raise UsageError("`handlers` and functions such as `elicit` were both given; choose one")
     elif native_revision == NEWEST:
         handlers, declared = handlers_from_functions(cast("HandlerFunctions", functions))
+        check_modes(functions, options.get("capabilities") or {})
     elif has_functions:
         raise UsageError(
             f"functions such as `elicit` use the types of {NEWEST}; to use those of {native_revision}, pass `handlers`"
         )
     else:
         handlers = registry.revision(native_revision).bindings().client.ClientHandlers()
-    capabilities = merge_capabilities(declared, options.get("capabilities") or {})
+    more: Any = options.get("capabilities")
+    if more is not None and not isinstance(cast("object", more), Mapping):
+        raise UsageError(f"`capabilities` must be a mapping, such as {{'roots': {{}}}}, not {more!r}")
+    capabilities = merge_capabilities(declared, more or {})
     extensions = client_extensions([*_extensions(options["extensions"]), *_tasks(options["tasks"])])
     made = ClientFeatures(handlers, capabilities=capabilities, info=_info(options), extensions=extensions)
     if made.native_revision != native_revision:
@@ -355,6 +366,7 @@ def _info(options: Mapping[str, Any]) -> models.Implementation:
     )
     try:
         models.decode(msgspec.json.encode(info), models.Implementation)
-    except (msgspec.MsgspecError, TypeError) as error:
+    except (msgspec.MsgspecError, TypeError, ValueError) as error:
         raise UsageError(f"`name`, `version` or `title` is not valid: {error}") from error
+    check_texts(name=info.name, version=info.version, title=title)
     return info

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, cast
 import msgspec
 from msgspec import UNSET
 
-from mcpgen.runtime.errors import McpgenError, RequestError, UsageError, sole_exception
+from mcpgen.runtime.errors import McpgenError, RequestError, UsageError
+from mcpgen.runtime.protocol.argument_checks import check_flags, check_lists, check_whole_numbers
+from mcpgen.runtime.protocol.exception_groups import sole_exception
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.protocol.value_types import dump_value
 from mcpgen.runtime.server.functions.tools import FAILURE_MAP, ToolError
@@ -82,6 +84,7 @@ class TimingMiddleware:
     """
 
     def __init__(self, *, logger: logging.Logger | None = None, level: int = logging.INFO) -> None:
+        check_whole_numbers(level=level)
         self._logger = logging.getLogger("mcpgen.timing") if logger is None else logger
         self._level = level
 
@@ -118,6 +121,10 @@ class LoggingMiddleware:
         include_payloads: bool = False,
         max_payload_chars: int = MAX_PAYLOAD_CHARS,
     ) -> None:
+        if isinstance(methods, str):
+            raise UsageError(f"`methods` must be a list of strings, such as ['tools/call'], not {methods!r}")
+        check_whole_numbers(level=level, max_payload_chars=max_payload_chars)
+        check_flags(include_payloads=include_payloads)
         self._logger = logging.getLogger("mcpgen.requests") if logger is None else logger
         self._level = level
         self._methods = methods
@@ -167,6 +174,8 @@ class ResponseLimitingMiddleware:
     def __init__(self, max_bytes: int = MAX_RESULT_BYTES, *, tools: Collection[str] | None = None) -> None:
         if not isinstance(cast("object", max_bytes), int) or max_bytes < 1:
             raise UsageError(f"`max_bytes` is {max_bytes!r}; it must be a number of bytes, 1 or more")
+        if tools is not None:
+            check_lists(tools=tools)
         self._max_bytes = max_bytes
         self._tools = tools
 

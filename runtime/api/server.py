@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -14,7 +15,8 @@ from msgspec import UNSET
 
 from mcpgen.runtime.api.server_functions import ServerFunctions
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.limits import Limits
+from mcpgen.runtime.limits import Limits, TaskLimits
+from mcpgen.runtime.protocol.argument_checks import check_flags, check_texts
 from mcpgen.runtime.protocol.extensions import Extension
 from mcpgen.runtime.protocol.negotiation import selected_revisions
 from mcpgen.runtime.protocol.newest import models
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.http.server.application import Application
     from mcpgen.runtime.http.server.application_options import Options
-    from mcpgen.runtime.limits import TaskLimits
     from mcpgen.runtime.server.cache_hints import CacheHints
     from mcpgen.runtime.server.extensions import ServerExtension
     from mcpgen.runtime.server.functions.schemas import UnknownKeys
@@ -130,6 +131,10 @@ class Server(ServerFunctions, ChangeNotifier, Generic[StateT]):
             kind = type(cast("object", limits)).__name__
             raise UsageError(f"`limits` must be a Limits, such as Limits(max_in_flight=100), not {kind}")
         self.limits: Limits = Limits() if limits is None else limits
+        if not isinstance(cast("object", task_limits), (TaskLimits, NoneType)):
+            kind = type(cast("object", task_limits)).__name__
+            raise UsageError(f"`task_limits` must be a TaskLimits, such as TaskLimits(max_running=10), not {kind}")
+        check_flags(strict=strict, debug=debug)
         if not name:
             raise UsageError("`name` is empty; give the server a name")
         super().__init__(
@@ -152,6 +157,15 @@ class Server(ServerFunctions, ChangeNotifier, Generic[StateT]):
             icons=UNSET if icons is None else list(icons),
         )
         _check(info, lifespan, tasks)
+        check_texts(
+            name=name,
+            version=version,
+            title=title,
+            description=description,
+            website_url=website_url,
+            instructions=instructions,
+            state_audience=state_audience,
+        )
         self._handlers: object = FunctionHandlers(registry=self._registry) if handlers is None else handlers
         self._task_limits = task_limits
         self._task_store = tasks
@@ -168,7 +182,7 @@ class Server(ServerFunctions, ChangeNotifier, Generic[StateT]):
             name,
             table,
             limits=self.limits,
-            lifespan=None if lifespan is None else partial(lifespan, self),
+            lifespan=None if lifespan is None else partial(_entered, lifespan, self),
             state_keys=state_keys,
             state_audience=state_audience,
             is_strict=strict,
@@ -194,6 +208,7 @@ class Server(ServerFunctions, ChangeNotifier, Generic[StateT]):
 
     @debug.setter
     def debug(self, value: bool) -> None:
+        check_flags(debug=value)
         self._engine.debug = value
 
     @property
@@ -328,16 +343,39 @@ def _check(info: models.Implementation, lifespan: object, tasks: object) -> None
     """
     try:
         models.decode(msgspec.json.encode(info), models.Implementation)
-    except (msgspec.MsgspecError, TypeError) as error:
-        raise UsageError(
-            f"an argument of Server, such as `title` or `icons`, is not valid: {error}; correct its value"
-        ) from error
+    except (msgspec.MsgspecError, TypeError, ValueError) as error:
+        keys = dict(zip(info.__struct_encode_fields__, info.__struct_fields__, strict=True))
+        place = re.search(r" - at `\$\.(\w+)", str(error))
+        at = keys.get(place[1]) if place else None
+        what = "an argument of Server, such as `icons`," if at is None else f"the argument `{at}` of Server"
+        given = "" if at in (None, "icons") else f" (it is {getattr(info, at)!r})"
+        raise UsageError(f"{what} is not valid: {error}{given}; correct its value") from error
     if lifespan is not None and not callable(lifespan):
         raise UsageError(f"`lifespan` must be a function with @asynccontextmanager, not {lifespan!r}")
     if inspect.isasyncgenfunction(lifespan):
         raise UsageError(f"`lifespan` is a plain generator; write @asynccontextmanager above {lifespan.__name__}")
-    if tasks is not None and not hasattr(tasks, "page"):
+    if inspect.iscoroutinefunction(lifespan):
+        raise UsageError(
+            f"`lifespan` is a coroutine function; write @asynccontextmanager above {lifespan.__name__}, and `yield` "
+            "where the server runs"
+        )
+    if tasks is not None and (isinstance(tasks, type) or not hasattr(tasks, "page")):
         raise UsageError(f"`tasks` must be a task store, such as MemoryTaskStore(), not {tasks!r}")
+
+
+def _entered(function: Callable[[Server[Any]], object], server: Server[Any]) -> AbstractAsyncContextManager[Any]:
+    """Return the context manager that the *function* ``lifespan`` makes.
+
+    Raises:
+        UsageError: It makes something else.
+    """
+    found: Any = function(server)
+    if not isinstance(cast("object", found), AbstractAsyncContextManager):
+        raise UsageError(
+            "`lifespan` must return an async context manager, but it returned an object of the type "
+            f"{type(found).__name__}; write an `async def` with @asynccontextmanager"
+        )
+    return cast("AbstractAsyncContextManager[Any]", found)
 
 
 def _set(value: Any) -> Any:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.transports.command_line import join_command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,14 +33,16 @@ PYTHON_VARIABLES: Final = ("PYTHONPATH", "PYTHONHOME")
 """Where Python finds modules. A server file that we start needs the same settings as we do."""
 
 
-def serve_command(target: str, options: Sequence[str] = ()) -> list[str]:
+def serve_command(target: str, options: Sequence[str] = (), registered: Sequence[str] = ()) -> list[str]:
     """Return the command that runs ``mcpgen serve`` in a process, with this Python.
 
     Args:
         target: The file or the module of the server, as ``mcpgen serve`` takes it.
         options: Options of ``mcpgen serve``.
+        registered: Packages of drafts, for ``mcpgen --register``.
     """
-    return [sys.executable, "-P", "-m", "mcpgen", "serve", *options, "--", target]
+    more = [word for package in registered for word in ("--register", package)]
+    return [sys.executable, "-P", "-m", "mcpgen", *more, "serve", *options, "--", target]
 
 
 def run(server: Server[Any], http: str | None, options: Mapping[str, Any]) -> None:
@@ -86,14 +86,15 @@ def _check_options(name: str, http: str | None, options: Mapping[str, Any]) -> N
     for each in options:
         if each in _ELSEWHERE:
             raise UsageError(f"{name}() has no option `{each}`; {_ELSEWHERE[each]}")
-        if http is None:
-            raise UsageError(f'the option `{each}` of {name}() is for HTTP; add the address: http="127.0.0.1:8000"')
     if options:
         from mcpgen.runtime.http.server.application_options import Options  # noqa: PLC0415 (a server over stdio needs no HTTP)
 
         known = Options.__annotations__
-        for each in options.keys() - known.keys():
-            raise UsageError(f"{name}() has no option `{each}`; the options are http, {', '.join(known)}")
+        for each in options:
+            if each not in known:
+                raise UsageError(f"{name}() has no option `{each}`; the options are http, {', '.join(known)}")
+            if http is None:
+                raise UsageError(f'the option `{each}` of {name}() is for HTTP; add the address: http="127.0.0.1:8000"')
 
 
 def _import_uvicorn_server() -> ModuleType:
@@ -126,6 +127,8 @@ def print_terminal_hint(name: str, target: str) -> None:
         name: The name of the server.
         target: The file or the module of the server, as the commands take it.
     """
+    from mcpgen.runtime.transports.command_line import join_command  # noqa: PLC0415 (hosts do not read it)
+
     word = join_command([target])
     lines = (
         f"mcpgen: {name} is running, and waits for MCP messages on standard input. A host starts it in the same way.",
@@ -138,6 +141,8 @@ def print_terminal_hint(name: str, target: str) -> None:
 
 def shown_path(file: str) -> str:
     """Return *file* as a person in the working directory writes it."""
+    from pathlib import Path  # noqa: PLC0415 (likewise)
+
     path = Path(file)
     try:
         return str(path.relative_to(Path.cwd()))

@@ -117,6 +117,7 @@ class SyncClient(BlockingClient["Client"]):
             RequestRefused: The server answered with an error.
             RequestTimedOut: The server did not answer in time.
             TransportClosed: The connection is closed.
+            UsageError: *method* is not the name of a method, or *params* is not a mapping.
         """
         return self._thread.run(lambda: self._client.request_json(method, params))
 
@@ -275,6 +276,9 @@ class SyncClient(BlockingClient["Client"]):
             value: The beginning of the value: the text that the user has entered so far.
             context: The values of other arguments, by name.
             **options: The options of every request.
+
+        Raises:
+            UsageError: An argument has the wrong type.
         """
         return self._thread.run(lambda: self._client.complete(ref, argument, value, context=context, **options))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -14,12 +15,15 @@ from mcpgen.runtime.cli.client.login_page import terminal_login
 from mcpgen.runtime.cli.client.terminal import Keyboard, Screen
 from mcpgen.runtime.cli.terminal_text import error_text, escaped_line, sentence
 from mcpgen.runtime.errors import McpgenError, UsageError
+from mcpgen.runtime.http.auth.scopes import step_up_scopes
 from mcpgen.runtime.http.client.address import parse_address
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from mcpgen.runtime.http.client.auth.credentials import OAuth
+    from mcpgen.runtime.http.client.auth.token_store import TokenStore
 
 __all__ = ["login", "logout"]
 
@@ -35,11 +39,28 @@ _URL: Final = click.argument("url", metavar="URL")
 )
 @click.option("--issuer", metavar="URL", help="Use only this authorization server.")
 @click.option("--scope", "scopes", multiple=True, help="Request this scope. Repeatable. Default: what the server asks.")
+@click.option(
+    "--redirect-uri",
+    metavar="URL",
+    help="Where the login page redirects to, such as http://127.0.0.1:8734/back. Default: a free port of 127.0.0.1.",
+)
+@click.option(
+    "--assume-pkce", is_flag=True, help="Log in even if the authorization server does not say that it supports PKCE."
+)
 @_URL
-def login(
-    *, url: str, client_id: str | None, client_secret_env: str | None, issuer: str | None, scopes: Sequence[str]
+def login(  # noqa: PLR0913 (each option is one)
+    *,
+    url: str,
+    client_id: str | None,
+    client_secret_env: str | None,
+    issuer: str | None,
+    scopes: Sequence[str],
+    redirect_uri: str | None,
+    assume_pkce: bool,
 ) -> None:
     """Log in to the server at URL, and store the tokens for the other commands.
+
+    If you are logged in, --scope requests more scopes than those that you have.
 
     Example: mcpgen login https://example.com/mcp
     """
@@ -51,10 +72,18 @@ def login(
         raise click.UsageError("`mcpgen login` needs a terminal: it shows a URL, and you may have to paste one.")
     try:
         parse_address(url)
-        oauth = terminal_login(client_id=client_id, client_secret=secret, issuer=issuer, scopes=scopes or None)
+        login = partial(
+            terminal_login,
+            client_id=client_id,
+            client_secret=secret,
+            issuer=issuer,
+            redirect_uri=redirect_uri,
+            assume_pkce=assume_pkce,
+        )
+        oauth = login(scopes=scopes or None)
     except UsageError as error:
-        raise click.UsageError(sentence(error)) from None
-    _run(lambda screen: _log_in(screen, url, oauth))
+        raise click.UsageError(sentence(error).replace("`redirect_uri`", "`--redirect-uri`")) from None
+    _run(lambda screen: _log_in(screen, url, oauth, login))
 
 
 @click.command(epilog=_STATUS)
@@ -72,14 +101,18 @@ def logout(*, url: str) -> None:
     _run(lambda screen: _log_out(screen, url, oauth))
 
 
-async def _log_in(screen: Screen, url: str, oauth: OAuth) -> None:
+async def _log_in(screen: Screen, url: str, oauth: OAuth, login: Callable[..., OAuth]) -> None:
     from mcpgen.runtime.http.client.auth.access_tokens import stored_tokens, tokens_key  # noqa: PLC0415 (loads httpx)
 
     address = parse_address(url)
     key = tokens_key(oauth, address)
-    before = await stored_tokens(oauth.store, key)
+    store = oauth.store
+    before = await stored_tokens(store, key)
+    if before is not None and not set(oauth.scopes or ()) <= set(before.scopes):
+        more = step_up_scopes(before.scopes, oauth.scopes or ())
+        oauth = login(scopes=more, store=_HidingStore(store, key))
     async with connect(url, auth=oauth):
-        after = await stored_tokens(oauth.store, key)
+        after = await stored_tokens(store, key)
     shown = escaped_line(address.shown)
     if after is None:
         screen.line(f"{shown} needs no login.")
@@ -87,6 +120,28 @@ async def _log_in(screen: Screen, url: str, oauth: OAuth) -> None:
         screen.line(f"You are logged in to {shown} already. To log in as another user, run `mcpgen logout` first.")
     else:
         screen.line(f"You are logged in to {shown}.")
+
+
+class _HidingStore:
+    """A store that hides the tokens of one server until there are new ones, so that the user has to log in."""
+
+    def __init__(self, store: TokenStore, key: str) -> None:
+        self._store = store
+        self._hidden: str | None = key
+
+    async def load(self, key: str) -> bytes | None:
+        """Return the document under *key*; None if there is none."""
+        return None if key == self._hidden else await self._store.load(key)
+
+    async def save(self, key: str, document: bytes | None) -> None:
+        """Replace the document under *key*; None removes it."""
+        await self._store.save(key, document)
+        if key == self._hidden:
+            self._hidden = None
+
+    def lock(self, key: str) -> AbstractAsyncContextManager[None]:
+        """Keep others from entering such a block with the same *key*."""
+        return self._store.lock(key)
 
 
 async def _log_out(screen: Screen, url: str, oauth: OAuth) -> None:

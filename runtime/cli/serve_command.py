@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 import traceback
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeGuard, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -15,31 +16,24 @@ from mcpgen.runtime.api.server import Server
 from mcpgen.runtime.api.server_runner import print_terminal_hint, serve_command, shown_path, stdin_is_terminal
 from mcpgen.runtime.cli.completion_command import complete_target
 from mcpgen.runtime.cli.server.http_options import asgi_options, http_options
+from mcpgen.runtime.cli.server.server_object import Unservable, find_server
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.transports import stdio_server
 from mcpgen.runtime.transports.graceful_shutdown import end_with_parent
-from mcpgen.runtime.transports.interfaces import ServerInterface
 from mcpgen.runtime.transports.standard_streams import StandardStreams
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from collections.abc import Set as AbstractSet
     from types import ModuleType, TracebackType
 
     from mcpgen.runtime.http.server.application import Application
     from mcpgen.runtime.http.server.application_options import Options
+    from mcpgen.runtime.transports.interfaces import ServerInterface
 
 __all__ = ["serve"]
 
 F = TypeVar("F", bound="Callable[..., object]")
-
-# The usual names of a server, in a file that has several.
-_USUAL_NAMES: Final = ("server", "mcp", "app")
-
-
-class Unservable(click.ClickException):
-    """The target has no server, or the server cannot be run as the options say."""
-
-    exit_code = 2  # as for other usage errors
 
 
 def _refuse_elsewhere(ctx: click.Context, option: click.Parameter, value: str | None) -> None:
@@ -71,6 +65,7 @@ def _elsewhere(name: str) -> Callable[[F], F]:
 )
 @click.option("--load-only", "is_only_loaded", is_flag=True, hidden=True)  # for `mcpgen install`
 @click.option("--end-with-input", "ends_with_input", is_flag=True, hidden=True)  # for `--reload`
+@click.option("--sockets", multiple=True, type=int, hidden=True)  # for `--workers`
 @_elsewhere("host")
 @_elsewhere("port")
 @_elsewhere("transport")
@@ -83,6 +78,7 @@ def serve(  # noqa: PLR0913 (the options of the command)
     is_debug: bool,
     is_only_loaded: bool,
     ends_with_input: bool,
+    sockets: tuple[int, ...],
     **http: Any,  # noqa: ANN401 (those of `http_options`)
 ) -> None:
     """Run a server on standard input and output (stdio), or over HTTP with --http.
@@ -112,15 +108,19 @@ def serve(  # noqa: PLR0913 (the options of the command)
         _load_server(target, is_debug=is_debug)
         return
     options = asgi_options(address, **http)
+    if is_reloaded and http["workers"] > 1:
+        raise click.UsageError("`--reload` is for one worker: leave `--workers` out.")
+    if address is not None and http["workers"] > 1 and not sockets:
+        _serve_workers(address, http["workers"], http["redis"], click.get_current_context())
+        return
     if is_reloaded:
         _serve_reloaded(target, address, click.get_current_context())
         return
     if address is not None:
         if ends_with_input:
             end_with_parent()
-        _serve_http(
-            target, address, options, _request_log().LoggedApplication if is_verbose else None, is_debug=is_debug
-        )
+        wrap = _request_log().LoggedApplication if is_verbose else None
+        _serve_http(target, address, options, wrap, sockets, is_debug=is_debug)
         return
     is_at_terminal = stdin_is_terminal()
     with StandardStreams() as streams:
@@ -138,7 +138,7 @@ def _request_log() -> ModuleType:
 
 def _load_server(target: str, *, is_debug: bool) -> ServerInterface:
     origin, name = _split_object(target)
-    found = _find_server(_load(origin), origin, name)
+    found = find_server(_load(origin), origin, name)
     if is_debug:
         _set_debug(found)
     return found
@@ -149,11 +149,12 @@ def _set_debug(server: object) -> None:
         server.debug = True
 
 
-def _serve_http(
+def _serve_http(  # noqa: PLR0913 (of `serve_http`)
     target: str,
     address: str,
     options: Options,
     wrap: Callable[[Application], object] | None,
+    sockets: tuple[int, ...],
     *,
     is_debug: bool,
 ) -> None:
@@ -163,10 +164,14 @@ def _serve_http(
     if not isinstance(found, Server):
         raise Unservable(f"{target} can be served on stdio only: HTTP needs an object of type Server.")
     try:
-        uvicorn_server.serve_http(cast("Any", found), address, options, wrap)
+        uvicorn_server.serve_http(cast("Any", found), address, options, wrap, sockets)
     except UsageError as error:
         message = str(error).replace("allowed_origins", "--allow-origin").replace("allowed_hosts", "--allow-host")
-        message = message.replace("trusted_proxies", "--trusted-proxy").replace("`path`", "`--path`")
+        message = (
+            message.replace("trusted_proxies", "--trusted-proxy")
+            .replace("`path`", "`--path`")
+            .replace("`health`", "`--health`")
+        )
         raise Unservable(f"{message}.") from None
 
 
@@ -205,25 +210,48 @@ def _serve_reloaded(target: str, address: str | None, context: click.Context) ->
     if address is None:
         if stdin_is_terminal():
             print_terminal_hint(target, target)
-        reloader.reload_stdio(_command(context), changes)
+        reloader.reload_stdio(_reloaded_command(context), changes)
     else:
         _address(address)
         try:
             context.params["address"] = _import_uvicorn_server().free_address(address)
         except UsageError as error:
             raise Unservable(f"{error}.") from None
-        reloader.reload_http(_command(context), changes)
+        reloader.reload_http(_reloaded_command(context), changes)
 
 
-def _command(context: click.Context) -> list[str]:
-    """Return the command of the process: this one, with ``--debug`` in place of ``--reload``."""
-    words = ["--debug"] if context.params["address"] is None else ["--debug", "--end-with-input"]
+def _serve_workers(address: str, workers: int, redis: str, context: click.Context) -> None:
+    """Run this command in several processes, which serve the same address."""
+    from mcpgen.runtime.cli.server import worker_supervisor  # noqa: PLC0415 (most servers are one process)
+
+    host, port = _address(address)
+    try:
+        bound = _import_uvicorn_server().bind(host, port)
+    except UsageError as error:
+        raise Unservable(f"{error}.") from None
+    os.environ["MCPGEN_REDIS"] = redis  # the list of processes would show its password
+
+    def command(descriptors: Sequence[int]) -> list[str]:
+        words = ["--end-with-input", *(word for each in descriptors for word in ("--sockets", str(each)))]
+        return _command(context, words, {"redis"})
+
+    context.exit(worker_supervisor.supervise(command, bound, workers))
+
+
+def _command(context: click.Context, words: list[str], omitted: AbstractSet[str]) -> list[str]:
+    """Return the command of a process: this one, with *words*, and without the options *omitted*."""
     for option in context.command.params:
         value = context.params.get(option.name or "")
-        if isinstance(option, click.Option) and value and option.name not in {"is_reloaded", "is_debug"}:
+        if isinstance(option, click.Option) and value and option.name not in omitted:
             for each in value if option.multiple else [value]:
                 words += option.opts[:1] if option.is_flag else [option.opts[0], str(each)]
     return serve_command(context.params["target"], words)
+
+
+def _reloaded_command(context: click.Context) -> list[str]:
+    """Return the command of the process: this one, with ``--debug`` in place of ``--reload``."""
+    words = ["--debug"] if context.params["address"] is None else ["--debug", "--end-with-input"]
+    return _command(context, words, {"is_reloaded", "is_debug", "workers"})
 
 
 def _split_object(target: str) -> tuple[str, str]:
@@ -322,55 +350,3 @@ def _print_traceback(error: BaseException) -> None:
 def _is_ours(frame: TracebackType) -> bool:
     file = frame.tb_frame.f_code.co_filename
     return file.startswith("<frozen importlib") or file in {__file__, importlib.__file__}
-
-
-def _find_server(module: ModuleType, origin: str, name: str) -> ServerInterface:
-    """Return the server *name* in *module*; without a name, the only one or the one with a usual name.
-
-    Raises:
-        Unservable: There is no server, or more than one to choose from.
-    """
-    if name:
-        return _named(module, origin, name)
-    servers = {key: value for key, value in vars(module).items() if _is_server(value)}
-    if not servers:
-        raise Unservable(f'There is no server in {origin}. Define one, such as: server = Server("name", version="1")')
-    if len({id(each) for each in servers.values()}) == 1:
-        return next(iter(servers.values()))
-    for usual in _USUAL_NAMES:
-        if usual in servers:
-            return servers[usual]
-    raise Unservable(
-        f"There are several servers in {origin}. Choose one: {' or '.join(f'{origin}:{key}' for key in servers)}"
-    )
-
-
-def _named(module: ModuleType, origin: str, name: str) -> ServerInterface:
-    found: Any = module
-    for part in name.split("."):
-        try:
-            found = getattr(found, part)
-        except AttributeError:
-            servers = ", ".join(f"{origin}:{key}" for key, value in vars(module).items() if _is_server(value))
-            raise Unservable(f"There is no `{name}` in {origin}.{servers and f' Its servers: {servers}'}") from None
-    if not _is_server(found):
-        kind = "a class" if isinstance(found, type) else f"of type {type(found).__name__}"
-        raise Unservable(f"`{name}` in {origin} is not a Server; it is {kind}.{_uvicorn_hint(found, origin, name)}")
-    return found
-
-
-def _uvicorn_hint(found: object, origin: str, name: str) -> str:
-    """Return the uvicorn command that serves *found*, if it is an application."""
-    from mcpgen.runtime.http.server.application import Application  # noqa: PLC0415 (only this error needs it)
-
-    if not isinstance(found, Application):
-        return ""
-    file = Path(origin)
-    if file.suffix != ".py":
-        return f" Run it with: uvicorn {origin}:{name}"
-    folder = "" if file.parent == Path() else f"--app-dir {file.parent} "
-    return f" Run it with: uvicorn {folder}{file.stem}:{name}"
-
-
-def _is_server(value: object) -> TypeGuard[ServerInterface]:
-    return isinstance(value, ServerInterface) and not isinstance(value, type)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
+from mcpgen.generated import registry
 from mcpgen.runtime.api.server_runner import PYTHON_VARIABLES, serve_command
 from mcpgen.runtime.cli.terminal_text import escaped_line, sentence
 from mcpgen.runtime.errors import UsageError
@@ -157,12 +158,19 @@ def parse_target(
         if _is_file(word) and not Path(file).is_file():
             raise click.UsageError(f"There is no file {escaped_line(file)}.")
         ours = {name: os.environ[name] for name in PYTHON_VARIABLES if name in os.environ}
-        command = serve_command(f"{Path(file).resolve()}{rest}" if directory and _is_file(word) else word, ["--debug"])
+        server = f"{Path(file).resolve()}{rest}" if directory and _is_file(word) else word
+        # In another directory, the process may not find the packages.
+        command = serve_command(server, ["--debug"], () if directory else _registered())
         return _command(command, {**ours, **variables}, directory, join_command(["mcpgen", "serve", word]))
     found = shutil.which(word) is not None
     target = _command([word] if found else word, variables, directory)
     target.hint = "" if found or len(word.split()) > 1 else _hint(word)
     return target
+
+
+def _registered() -> list[str]:
+    """Return the packages of drafts that ``mcpgen --register`` has added."""
+    return [each.package for each in registry.known() if each not in registry.REVISIONS]
 
 
 def _hint(word: str) -> str:

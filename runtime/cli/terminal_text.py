@@ -33,6 +33,13 @@ __all__ = [
     "wrap",
 ]
 
+# What errors say to programs, and what a user of the commands can do.
+_OPTIONS: Final = {
+    "Http(url, auth=bearer(token)), or headers": "--bearer-env, or --header",
+    "pass OAuth(assume_pkce=True)": "run `mcpgen login --assume-pkce URL`",
+    "pass OAuth(client_id=…)": "run `mcpgen login --client-id ID URL`",
+}
+
 _MIN_COLUMNS: Final = 16  # for text beside an indent; on narrower terminals, the terminal breaks the lines
 
 
@@ -51,7 +58,10 @@ def escaped_text(text: str) -> str:
 
 def error_text(error: Exception) -> str:
     """Return the message of *error*, with the options of the commands in place of arguments of Python."""
-    return str(error).replace("Http(url, auth=bearer(token)), or headers", "--bearer-env, or --header")
+    text = str(error)
+    for argument, option in _OPTIONS.items():
+        text = text.replace(argument, option)
+    return text
 
 
 def sentence(error: Exception) -> str:

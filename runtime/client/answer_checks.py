@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import msgspec
 
 from mcpgen.runtime.adapt.json_pointer import is_object
 from mcpgen.runtime.client.form_answers import find_mismatch
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.protocol.value_syntax import uri_fault
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -42,16 +43,15 @@ def checked_handler(method: str, handle: Callable[[Any, Any], Awaitable[Any]]) -
 def check_root_uri(uri: str) -> None:
     """Check the URI of a root.
 
+    A server may cut off `file://` and take the rest as a path, or decode it twice. So a `..` is refused in all of it.
+
     Raises:
-        UsageError: It is not a `file:` URI, or its path has a `..`.
+        UsageError: It is not a file URI (RFC 8089), which has no query and no fragment, or it has a `..`.
     """
-    try:
-        found = urlsplit(uri)
-    except ValueError:
-        found = None
-    if found is None or found.scheme != "file" or not uri[len("file:") :].startswith("//") or not found.path:
+    rest = uri.removeprefix("file://")
+    if uri_fault(uri) is not None or rest == uri or "/" not in rest or "?" in rest or "#" in rest:
         raise UsageError(f"`uri` of a root must be a file URI, such as file:///home, not {uri!r}; use `Path.as_uri()`")
-    path = unquote(found.path)
+    path = unquote(unquote(rest))
     if ".." in _SEPARATOR.split(path) or "\0" in path:
         raise UsageError(f"`uri` of a root must not lead out of its folder with `..`: {uri!r}; use `Path.resolve()`")
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from msgspec import UNSET
 
 from mcpgen.runtime.errors import UsageError, printable
+from mcpgen.runtime.protocol.argument_checks import check_method
 from mcpgen.runtime.protocol.log_levels import LEVELS
 from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from types import TracebackType
     from typing import Self
 
@@ -149,6 +151,7 @@ class BaseClient:
                 for the request. Nothing was sent.
             InvalidPayload: The result is invalid.
         """
+        check_method(method)
         return await self._engine.request(method, params)
 
     async def notify(self, method: Any, params: Any = UNSET, /) -> None:
@@ -163,6 +166,7 @@ class BaseClient:
             RequestTimedOut: The server does not read its input.
             TransportClosed: The connection is closed.
         """
+        check_method(method)
         await self._engine.notifications.send(method, params)
 
     async def request_json(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -175,7 +179,12 @@ class BaseClient:
             RequestRefused: The server answered with an error.
             RequestTimedOut: The server did not answer in time.
             TransportClosed: The connection is closed.
+            UsageError: *method* is not the name of a method, or *params* is not a mapping.
         """
+        if not isinstance(cast("object", method), str) or not method:
+            raise UsageError(f"`method` must be the name of a method, such as 'tools/list', not {method!r}")
+        if params is not None and not isinstance(cast("object", params), Mapping):
+            raise UsageError(f"`params` must be a mapping, such as {{'name': 'value'}}, not {params!r}")
         return await self._engine.request_json(method, params)
 
     def listen(

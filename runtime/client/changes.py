@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.client.client_session import ClientSession
     from mcpgen.runtime.client.pending_request import PendingRequest
     from mcpgen.runtime.client.subscriptions import ChangeStream
+    from mcpgen.runtime.protocol.messages import RequestId
 
 __all__ = ["Changes", "LISTEN", "SUBSCRIBE", "UNSUBSCRIBE"]
 
@@ -58,6 +59,7 @@ class Changes:
         wanted: The changes to listen for.
         subscribe: Sends `resources/subscribe` to a server of a handshake revision.
         extensions: The members of the filter that belong to extensions.
+        on_break: Called when the stream of a stateless server breaks; for a caller that does not iterate.
     """
 
     def __init__(
@@ -66,11 +68,14 @@ class Changes:
         wanted: SubscriptionFilter,
         subscribe: Callable[[str], Awaitable[object]],
         extensions: Mapping[str, Any] | None = None,
+        *,
+        on_break: Callable[[Changes], None] | None = None,
     ) -> None:
         self._session = session
         self._wanted = wanted
         self._subscribe = subscribe
         self._extensions: Mapping[str, Any] = extensions or {}
+        self._on_break = on_break
         self._opened: ChangeStream | None = None
         self._request: PendingRequest | None = None
         self._subscribed: list[str] = []
@@ -85,6 +90,11 @@ class Changes:
     def is_closed(self) -> bool:
         """Whether no more changes will come."""
         return self._stream.is_closed or (self._request is not None and self._request.is_done)
+
+    @property
+    def stream_id(self) -> RequestId | None:
+        """The id of the stream of a stateless server."""
+        return None if self._request is None else self._request.id
 
     @property
     def acknowledged(self) -> SubscriptionFilter:
@@ -122,7 +132,7 @@ class Changes:
             raise UnsupportedByPeer(
                 revision=server.revision, what=what, reason="the server has not declared that it reports these changes"
             )
-        self._opened = session.subscriptions.new_stream(supported, auto_reset_event())
+        self._opened = self._new_stream(supported)
         try:
             if server.era == "stateless":
                 await self._open_stream(self._opened, server.revision)
@@ -174,15 +184,20 @@ class Changes:
                 raise StopAsyncIteration
             await self._alone(stream.event.wait())
 
-    async def renew(self) -> None:
+    async def renew(self) -> list[Change]:
         """Open the stream again if it has broken. This is for a caller that does not iterate.
+
+        Returns:
+            What may have changed meanwhile.
 
         Raises:
             RequestLost: It cannot be opened.
         """
         failure = self._stream.failure
-        if failure is not None and _is_broken(failure):
-            await self._open_again(failure)
+        if failure is None or not _is_broken(failure) or self._is_awaited:
+            return []
+        await self._alone(self._open_again(failure))
+        return [*_all_changes(self.acknowledged)]
 
     async def _alone(self, waiting: Coroutine[Any, Any, T]) -> T:
         """Return what *waiting* returns; only one task may wait.
@@ -206,6 +221,16 @@ class Changes:
         if self._opened is None:
             raise UsageError("listen(…) was not entered; write: async with client.listen(…) as changes")
         return self._opened
+
+    def _new_stream(self, wanted: SubscriptionFilter) -> ChangeStream:
+        return self._session.subscriptions.new_stream(wanted, auto_reset_event(), self._failed)
+
+    def _failed(self, failure: Exception) -> None:
+        opened = self._opened
+        # `_open_stream` raises the failure of a stream that is not acknowledged.
+        is_open = opened is not None and opened.failure is failure and opened.acknowledged is not None
+        if self._on_break is not None and is_open and _is_broken(failure):
+            self._on_break(self)
 
     async def _open_stream(self, stream: ChangeStream, revision: str) -> None:
         """Open a stream of a stateless server, and wait until the server acknowledges it."""
@@ -246,7 +271,7 @@ class Changes:
             self._breaks += 1
             _LOG.info("the stream of changes is opened again: %s", failure)
             await anyio.sleep(delay * random.uniform(0.5, 1))  # noqa: S311 (clients of one server must not return at once)
-            stream = session.subscriptions.new_stream(wanted, auto_reset_event())
+            stream = self._new_stream(wanted)
             try:
                 await self._open_stream(stream, session.revision or NEWEST)
             except RequestLost as lost:
@@ -256,6 +281,7 @@ class Changes:
             else:
                 self._opened = stream
                 for each in _all_changes(self.acknowledged):
+                    session.changed(each)
                     stream.put(each)
                 break
         return self._stream

@@ -10,7 +10,7 @@ Spec:
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -19,15 +19,16 @@ from mcpgen.runtime.client.pending_request import PendingRequest
 from mcpgen.runtime.client.subscriptions import Subscriptions
 from mcpgen.runtime.client.url_elicitations import UrlElicitations
 from mcpgen.runtime.protocol import envelope
+from mcpgen.runtime.protocol.capabilities import offers
 from mcpgen.runtime.protocol.messages import ErrorResponse, Notification, RequestId, Response
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from mcpgen.runtime.client.client_features import ClientFeatures, NotificationHandler
     from mcpgen.runtime.client.pending_request import RawResponse
     from mcpgen.runtime.client.result_cache import ResultCache
-    from mcpgen.runtime.client.subscriptions import ChangeStream
+    from mcpgen.runtime.client.subscriptions import Change, ChangeStream
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.protocol.capabilities import Peer, ServerPeer
     from mcpgen.runtime.protocol.reading_policy import ReadingPolicy
@@ -68,6 +69,10 @@ class SessionOutput(Protocol):
 
     def queue_notification(self, handler: NotificationHandler, params: Raw | UnsetType) -> None:
         """Run the handler of a notification, after those of the earlier notifications."""
+        ...
+
+    def start(self, function: Callable[[], Coroutine[Any, Any, None]], /) -> None:
+        """Run *function* beside the handlers. Do nothing while the server is started again."""
         ...
 
 
@@ -246,8 +251,19 @@ class ClientSession:
                 task_id = _decode_created(response.result).task.task_id
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 return True  # the server has not made a task of it
-            self.forget(self.send("tasks/cancel", msgspec.json.encode({"taskId": task_id})))
+            self.cancel_task(msgspec.json.encode({"taskId": task_id}))
         return True
+
+    def cancel_task(self, params: bytes | UnsetType) -> None:
+        """Send `tasks/cancel` with *params*, and do not wait for the response, if the server has declared the request.
+
+        Spec:
+            2025-11-25, basic/lifecycle, "Operation": both parties use only capabilities that were negotiated. The
+            extension of 2026-07-28 has no capability of its own for this request.
+        """
+        server, method = self.server, "tasks/cancel"
+        if self.is_stateless or (server is not None and offers(server.declared, server.revision, method)):
+            self.forget(self.send(method, params))
 
     def request_lost(self, request_id: RequestId, failure: Exception) -> None:
         """Fail one request with *failure*. The connection continues."""
@@ -262,6 +278,13 @@ class ClientSession:
         self.subscriptions.end_stream(request_id, failure)
         self.forget(request)
         request.fail(failure)
+
+    def changed(self, change: Change) -> None:
+        """Forget what the client keeps of a list or a resource that has changed, or may have changed."""
+        if change.kind == "tools" and self.on_tools_changed is not None:
+            self.on_tools_changed()
+        if self.cache is not None:
+            self.cache.changed(change)
 
     def by_token(self, token: RequestId) -> PendingRequest | None:
         """Return the open request with this progress token."""

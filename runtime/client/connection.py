@@ -16,7 +16,7 @@ from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestLost, 
 from mcpgen.runtime.transports.auto_reset_event import AutoResetEvent, auto_reset_event_factory, same_loop_check
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Coroutine, Sequence
     from contextlib import AbstractContextManager
 
     from mcpgen.runtime.client.client_features import ClientFeatures, NotificationHandler
@@ -75,6 +75,7 @@ class ClientConnection:
         self._notifications_bytes = 0
         self._is_notifying = False
         self._unsent: list[bytes] = []
+        self._is_connected = True
 
     def context(self, method: str) -> Any:
         """Return the context of a handler of *method*."""
@@ -125,6 +126,7 @@ class ClientConnection:
     def disconnect(self, reason: str) -> None:
         """Fail all pending requests: the server is started again. Keep what is written until `reconnect`."""
         self.write = self._unsent.append
+        self._is_connected = False
         for each in list(self.session.pending):
             self.session.request_lost(each, RequestLost(reason))
         self.requests.cancel_all()
@@ -132,6 +134,7 @@ class ClientConnection:
     def reconnect(self, channel: Channel, spawner: Spawner) -> None:
         """Use *channel*, and write what was kept."""
         self.channel, self.write, self._spawner = channel, channel.write, spawner
+        self._is_connected = True
         unsent, self._unsent = self._unsent, []
         for each in unsent:
             channel.write(each)
@@ -170,6 +173,11 @@ class ClientConnection:
         if not self._is_notifying:
             self._is_notifying = True
             self._spawner.start(self._run_notification_handlers)
+
+    def start(self, function: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run *function* beside the handlers. Do nothing while the server is started again."""
+        if self._is_connected:
+            self._spawner.start(function)
 
     # --- handlers
 

@@ -213,6 +213,9 @@ class ConnectionTask:
                     try:
                         await negotiate(connection.session, self._offered, plan, connection.deadlines)
                     finally:
+                        self._is_probing = (
+                            False  # also if it failed: then the channel is being closed, which takes time
+                        )
                         self._seconds_left = limit.deadline - anyio.current_time()
                 if limit.cancelled_caught:
                     raise RequestTimedOut("initialize", self._limits.connect_seconds, self._transport.description)

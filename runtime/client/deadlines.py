@@ -2,7 +2,9 @@
 
 Theory of operation. A request that is answered in time costs one look at the clock. The task sleeps until the first
 deadline; a request with an earlier deadline wakes it. Progress moves the deadline of its request, up to a final one.
-The clock stops while a handler runs that the server waits for: the handler may be asking a person.
+The clock stops while a handler runs that the server waits for: the handler may be asking a person. A server could send
+such requests without end. So each request of the client moves to a clock that does not stop when `max_pauses` of them
+have come since it was sent.
 
 Spec:
     2025-11-25, basic/lifecycle, "Timeouts"; 2026-07-28, basic/patterns/cancellation, "Timeouts".
@@ -39,9 +41,12 @@ class Deadlines:
         self._paused_at = 0.0
         self._paused_seconds = 0.0  # of all pauses that are over
         self._next_check = float("inf")
+        self._next_check_of_moved = float("inf")  # of the requests on the clock that does not stop
         self._wakeup = anyio.Event()
         self._limits: list[TimeLimit] = []
         self._stops = 0  # of the blocks of `paused`
+        self._count = 0  # of all pauses
+        self._next_move = float("inf")  # the count at which a request moves to the clock that does not stop
 
     @property
     def is_paused(self) -> bool:
@@ -51,6 +56,8 @@ class Deadlines:
     def start(self, request: PendingRequest, timeout_seconds: float, max_seconds: float) -> None:
         """Set the deadline of *request*. Progress can extend it, to *max_seconds* in all."""
         now = self._now()
+        request.first_pause = self._count
+        self._next_move = min(self._next_move, self._count + self._session.limits.max_pauses)
         request.timeout_seconds = timeout_seconds
         request.max_seconds = max(timeout_seconds, max_seconds)
         request.final_deadline = now + request.max_seconds
@@ -62,13 +69,17 @@ class Deadlines:
     def extend(self, request: PendingRequest) -> None:
         """Give *request* its full time again, since there was progress."""
         if request.deadline is not None:
-            request.deadline = min(self._now() + request.timeout_seconds, request.final_deadline)
+            now = self._now() if request.first_pause is not None else _clock()
+            request.deadline = min(now + request.timeout_seconds, request.final_deadline)
 
     def pause(self) -> None:
         """Stop the clock: the server waits for a handler of the client."""
         if not self._pauses:
             self._paused_at = _clock()
         self._pauses += 1
+        self._count += 1
+        if self._count > self._next_move:
+            self._move_requests()
 
     def resume(self) -> None:
         """Undo one `pause`. The clock runs again when all are undone."""
@@ -110,8 +121,7 @@ class Deadlines:
     async def run(self) -> None:
         """Watch the deadlines until cancelled."""
         while True:
-            seconds = float("inf") if self._pauses else self._next_check - self._now()
-            with anyio.move_on_after(seconds):
+            with anyio.move_on_after(self._seconds_to_next_check()):
                 await self._wakeup.wait()
             self._wakeup = anyio.Event()
             self._expire()
@@ -120,17 +130,41 @@ class Deadlines:
         """Return the time on the clock that stops during pauses."""
         return (self._paused_at if self._pauses else _clock()) - self._paused_seconds
 
+    def _seconds_to_next_check(self) -> float:
+        stopping = float("inf") if self._pauses else self._next_check - self._now()
+        return min(stopping, self._next_check_of_moved - _clock())
+
+    def _move_requests(self) -> None:
+        """Move requests to the clock that does not stop, if there were `max_pauses` since they were sent."""
+        now, real = self._now(), _clock()
+        self._next_move = float("inf")
+        for each in self._session.pending.values():
+            if each.deadline is None or each.first_pause is None:
+                continue
+            last_pause = each.first_pause + self._session.limits.max_pauses
+            if self._count <= last_pause:
+                self._next_move = min(self._next_move, last_pause)
+                continue
+            each.first_pause = None
+            each.deadline += real - now
+            each.final_deadline += real - now
+            self._next_check_of_moved = min(self._next_check_of_moved, each.deadline)
+            self._wakeup.set()
+
     def _expire(self) -> None:
-        now = self._now()
-        self._next_check = float("inf")
+        stopping, real = self._now(), _clock()
+        self._next_check = self._next_check_of_moved = float("inf")
         for each in list(self._session.pending.values()):
             if each.deadline is None:
                 continue
-            if each.deadline <= now:
+            is_moved = each.first_pause is None
+            if each.deadline <= (real if is_moved else stopping):
                 is_final = each.deadline >= each.final_deadline
                 seconds = each.max_seconds if is_final else each.timeout_seconds
                 self._session.cancel(each, f"it was not answered within {seconds_text(seconds)}")
                 each.fail(RequestTimedOut(each.method, seconds))
+            elif is_moved:
+                self._next_check_of_moved = min(self._next_check_of_moved, each.deadline)
             else:
                 self._next_check = min(self._next_check, each.deadline)
 

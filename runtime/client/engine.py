@@ -27,11 +27,12 @@ from mcpgen.runtime.client.outgoing_requests import CallOptions, OutgoingRequest
 from mcpgen.runtime.client.pending_request import error_as_received
 from mcpgen.runtime.client.result_reader import ResultReader
 from mcpgen.runtime.client.translated_methods import TranslatedMethods
-from mcpgen.runtime.errors import AdaptationError, UnknownMethod, UsageError
+from mcpgen.runtime.errors import AdaptationError, InvalidPayload, UnknownMethod, UsageError
 from mcpgen.runtime.protocol.capabilities import has_capability
 from mcpgen.runtime.protocol.codec import OutgoingRequestCodec, codec
 from mcpgen.runtime.protocol.newest import NEWEST, MetaKey
 from mcpgen.runtime.protocol.spans import Operation, client_span, has_opentelemetry
+from mcpgen.runtime.transports.event_loops import next_turn
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
@@ -52,6 +53,9 @@ __all__ = ["ClientEngine"]
 
 _TASKS: Final = "io.modelcontextprotocol/tasks"
 
+# Smaller results take less than a millisecond to decode.
+_LARGE_BYTES: Final = 16 * 1024
+
 
 class ClientEngine:
     """A client at work.
@@ -68,6 +72,7 @@ class ClientEngine:
         call_extension: Likewise `_call_extension`.
         client: The client, which the maker of the engine sets.
         server: The server, in the agreed revision.
+        declared: The requests that the server has declared.
         notifications: Sends notifications to the server.
         native_meta: The `_meta` that the native revision wants in each request.
         translated: Serves the requests that the server's revision does not have.
@@ -90,9 +95,9 @@ class ClientEngine:
             raise UsageError("do not create a client yourself; write: async with connect(…) as client")
         self.server: ServerPeer = server
         self.native_revision: str = native_revision
-        self._declared = DeclaredMethods(server, undeclared)
+        self.declared: DeclaredMethods = DeclaredMethods(server, undeclared)
         self.translated: TranslatedMethods = TranslatedMethods(
-            self.session, request_json=self.request_json, require=self._declared.require, subscribe=self._subscribe
+            self.session, request_json=self.request_json, require=self.declared.require, subscribe=self._subscribe
         )
         self._validator = validator
         self._sender = RequestSender(connection)
@@ -170,7 +175,7 @@ class ClientEngine:
         cache = self.session.cache
         cache_key = None if cache is None else cache.key(method, value, meta)
         if "task" in value:
-            self._declared.require_task(method)
+            self.declared.require_task(method)
         token = None if on_progress is None else self.session.next_token()
         whole_meta = {**value.get("_meta", {}), **(meta or {}), **self.native_meta}
         if token is not None:
@@ -184,7 +189,7 @@ class ClientEngine:
             value = {**value, "_meta": whole_meta}
         request = OutgoingRequest(
             method=method,
-            params=ask.params(value, peer_meta),
+            params=_encoded(ask, value, peer_meta),
             decode_error=ask.error,
             token=token,
             on_progress=on_progress,
@@ -251,7 +256,7 @@ class ClientEngine:
             meta[MetaKey.LOG_LEVEL] = self.session.log_level
         if token is not None:
             meta["progressToken"] = token
-        encoded = ask.params(params, meta)
+        encoded = _encoded(ask, params, meta)
         request = OutgoingRequest(
             method=method,
             params=encoded if self.session.is_stateless else without_keys_of_meta(encoded, self.native_meta),
@@ -279,11 +284,11 @@ class ClientEngine:
                     return await each.finish(method, found, self.connection.context(method))
         if self._has_foreign_results and is_foreign_result(raw):
             return msgspec.json.decode(raw)
-        result = self._reader.read(ask, raw)
+        result = await self._reader.read(ask, raw)
         if method == "tools/list":
             self._learn_tasks(value, raw)
         if self._validator.is_on and method in ("tools/call", "tools/list"):
-            self._validate(method, value, raw, result)
+            await self._validate(method, value, raw, result)
         return result
 
     async def request_json(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -314,11 +319,11 @@ class ClientEngine:
             value["_meta"] = meta
         return msgspec.json.encode(value) if value else UNSET
 
-    def read_tool_result(self, raw: Raw, tool: str) -> Any:
+    async def read_tool_result(self, raw: Raw, tool: str) -> Any:
         """Return the result of *tool* in the native revision; check its structured content if the name is known."""
-        result = self._reader.read(self._tools_call(), raw)
+        result = await self._reader.read(self._tools_call(), raw)
         if self._validator.is_on and tool:
-            self._validate(TOOLS_CALL, {"name": tool}, raw, result)
+            await self._validate(TOOLS_CALL, {"name": tool}, raw, result)
         return result
 
     def tool_error(self, response: ErrorResponse) -> RequestError:
@@ -341,18 +346,25 @@ class ClientEngine:
     async def _subscribe(self, uri: str) -> None:
         await self.request_json(SUBSCRIBE, {"uri": uri})
 
-    def _validate(self, method: str, value: dict[str, Any], raw: Raw, result: Any) -> None:
+    async def _validate(self, method: str, value: dict[str, Any], raw: Raw, result: Any) -> None:
         """Check structured content, or store the output schemas; both as the server wrote them.
+
+        What takes long is done in several turns of the event loop.
 
         Raises:
             InvalidStructuredContent: The content does not match the schema, and the policy is ``strict``.
         """
+        if len(memoryview(raw)) > _LARGE_BYTES:
+            await next_turn()
         revision = self.server.revision
         as_sent = self.session.reading.result(
             codec(revision, revision, "client").outgoing_request(method), "client", raw
         )
         if method == "tools/call":
-            self._validator.check(self.server.revision, str(value.get("name")), as_sent, result)
+            name = str(value.get("name"))
+            if self._validator.prepare(name):
+                await next_turn()
+            self._validator.check(revision, name, as_sent, result)
         else:
             self._validator.learn(as_sent.tools, is_first_page="cursor" not in value)
 
@@ -367,8 +379,20 @@ class ClientEngine:
         except (AdaptationError, UnknownMethod) as error:
             reason = error.reason if isinstance(error, AdaptationError) else str(error)
             raise unsupported(self.server, method, reason) from error
-        self._declared.require(method)
+        self.declared.require(method)
         self._request_codecs[method] = ask
         if method == TOOLS_CALL and self.native_revision == NEWEST and not self._validator.is_on:
             self._fast_call = FastCall(ask, self.server.revision, self.native_meta, self._peer_meta)
         return ask
+
+
+def _encoded(ask: OutgoingRequestCodec, params: Any, meta: Mapping[str, object] | None) -> Any:
+    """Return the encoded *params* of a request.
+
+    Raises:
+        UsageError: They are not valid. `InvalidPayload` would blame the server.
+    """
+    try:
+        return ask.params(params, meta)
+    except InvalidPayload as error:
+        raise UsageError(f"{error}; correct the arguments of the call") from error

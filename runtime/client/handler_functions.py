@@ -9,16 +9,17 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
-from typing import Any, Final, TypeAlias, TypedDict
+from typing import Any, Final, TypeAlias, TypedDict, cast
 
 import msgspec
 from msgspec import UnsetType
 
 from mcpgen.runtime.client.answer_checks import check_root_uri
 from mcpgen.runtime.errors import RequestError, UsageError
+from mcpgen.runtime.protocol.capabilities import has_capability
 from mcpgen.runtime.protocol.newest import ClientHandlers, ErrorCode, models
 
-__all__ = ["HandlerFunction", "HandlerFunctions", "Roots", "handlers_from_functions"]
+__all__ = ["HandlerFunction", "HandlerFunctions", "Roots", "check_modes", "check_parameters", "handlers_from_functions"]
 
 HandlerFunction: TypeAlias = Callable[..., Awaitable[Any] | Any]
 """A plain or async function of params and context that returns a result."""
@@ -48,6 +49,9 @@ class HandlerFunctions(TypedDict, total=False):
 # The generated handlers that have another name than their option.
 _HANDLER_NAMES = {"log": "logging_message", "sample": "create_message"}
 
+# The functions that answer elicitations, by mode.
+_ELICITATION_MODES: Final = {"form": "elicit", "url": "elicit_url"}
+
 # The results of the functions, with an article for errors.
 _RESULTS: Final[dict[str, tuple[str, type]]] = {
     "elicit": ("an ElicitResult", models.ElicitResult),
@@ -72,7 +76,7 @@ def handlers_from_functions(functions: HandlerFunctions) -> tuple[ClientHandlers
         members["list_roots"] = _roots_handler(roots)
         if callable(roots):
             declared["roots"] = {"listChanged": True}
-    form, url = given.pop("elicit", None), given.pop("elicit_url", None)
+    form, url = (given.pop(each, None) for each in _ELICITATION_MODES.values())
     if form is not None or url is not None:
         members["elicit"] = _elicit_handler(form, url)
         declared["elicitation"] = {mode: {} for mode, each in (("form", form), ("url", url)) if each is not None}
@@ -81,17 +85,38 @@ def handlers_from_functions(functions: HandlerFunctions) -> tuple[ClientHandlers
     return type("HandlerFunctions", (ClientHandlers,), members)(), declared
 
 
+def check_modes(functions: Mapping[str, object], capabilities: Mapping[str, object]) -> None:
+    """Check that each mode of elicitation that *capabilities* declares has a function.
+
+    Raises:
+        UsageError: It has none.
+
+    Spec:
+        2025-11-25 and 2026-07-28, client/elicitation, "Capabilities": a server sends requests of the declared modes.
+    """
+    for mode, name in _ELICITATION_MODES.items():
+        if functions.get(name) is None and has_capability(capabilities, ("elicitation", mode)):
+            raise UsageError(
+                f"`capabilities` declares elicitation.{mode}, which needs a function; pass `{name}`, or declare less"
+            )
+
+
 def _check_function(name: str, function: object) -> None:
     if not callable(function):
         raise UsageError(f"`{name}` must be a function that takes params and a context, not {function!r}")
-    _check_parameters(name, function, "params and a context", 2)
+    check_parameters(name, function, "params and a context", 2)
 
 
 def _name_of(function: object) -> str:
     return f"{getattr(function, '__qualname__', type(function).__name__)}()"
 
 
-def _check_parameters(name: str, function: HandlerFunction, arguments: str, count: int) -> None:
+def check_parameters(name: str, function: Callable[..., object], arguments: str, count: int) -> None:
+    """Check that *function*, given as the option *name*, can be called with *count* arguments.
+
+    Raises:
+        UsageError: It cannot.
+    """
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError):  # some functions that are written in C have none
@@ -121,10 +146,19 @@ def _checked_result(name: str, function: HandlerFunction, result: Any) -> Any:
     if name not in _RESULTS:
         return result
     expected, kind = _RESULTS[name]
-    if isinstance(result, kind | Mapping | msgspec.Raw) or is_dataclass(result):
+    if isinstance(result, Mapping):
+        members = cast("Mapping[str, object]", result)
+        try:
+            models.decode(msgspec.json.encode(members), kind)
+        except (msgspec.ValidationError, TypeError, ValueError) as error:
+            found = f"a {type(members).__name__} with other members: {error}"
+        else:
+            return members
+    elif isinstance(result, kind | msgspec.Raw) or is_dataclass(result):
         return result
-    found = "None" if result is None else f"a value of type {type(result).__name__}"
-    raise UsageError(f"`{name}` must be a function that returns {expected}, but {function!r} returned {found}")
+    else:
+        found = "None" if result is None else f"a value of type {type(result).__name__}"
+    raise UsageError(f"`{name}` must be a function that returns {expected}, but {_name_of(function)} returned {found}")
 
 
 def _elicit_handler(form: HandlerFunction | None, url: HandlerFunction | None) -> HandlerFunction:
@@ -156,13 +190,20 @@ def _with_defaults(result: Any, schema: Mapping[str, Any]) -> Any:
 
 def _roots_handler(roots: Roots) -> HandlerFunction:
     if callable(roots):
-        _check_parameters("roots", roots, "a context", 1)
+        check_parameters("roots", roots, "a context", 1)
 
         async def call(self: object, params: object, context: Any) -> models.ListRootsResult:
             del self, params
-            found = list(await _await(roots(context)))
-            _check_roots(found, found)
-            return models.ListRootsResult(roots=found)
+            found: Any = await _await(roots(context))
+            kind = type(found).__name__
+            if isinstance(found, (str, Mapping)) or not isinstance(found, Iterable):
+                raise UsageError(
+                    f"`roots` must be a function that returns a list of Root, but {_name_of(roots)} returned a value "
+                    f"of type {kind}"
+                )
+            listed: list[Any] = [*found]
+            _check_roots(listed, listed)
+            return models.ListRootsResult(roots=listed)
 
         return call
     given: Any = roots
@@ -182,7 +223,8 @@ def _check_roots(found: Sequence[object], given: object) -> None:
     for each in found:
         if not isinstance(each, models.Root):
             raise UsageError(
-                f"`roots` must be a list of Root, such as [Root(uri='file:///home')], or a function, not {given!r}"
+                f"`roots` must be a list of Root, such as [Root(uri='file:///home')], or a function, not {given!r}; "
+                f"Root is in {models.__name__.rpartition('.')[0]}"
             )
         check_root_uri(each.uri)
 

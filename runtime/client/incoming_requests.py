@@ -1,23 +1,27 @@
 """The requests that a server of a handshake revision sends to its client.
 
 Spec:
-    2024-11-05 to 2025-11-25, client/roots, client/sampling, client/elicitation, basic/utilities/ping.
+    2024-11-05 to 2025-11-25, client/roots, client/sampling, client/elicitation, basic/utilities/ping; 2025-11-25,
+    basic/utilities/tasks, "Associating Task-Related Messages".
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec import Struct, UnsetType
+from msgspec import Raw, Struct, UnsetType, field
 
 from mcpgen.runtime.client.url_elicitations import check_url
-from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestError, quoted, sole_exception
+from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestError, quoted
+from mcpgen.runtime.limits import MAX_FORM_FIELDS
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import missing_capabilities
 from mcpgen.runtime.protocol.envelope import error_json
+from mcpgen.runtime.protocol.exception_groups import sole_exception
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.protocol.sampling_messages import find_imbalance
+from mcpgen.runtime.protocol.value_syntax import form_dialect_fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,13 +31,34 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import Request, RequestId
     from mcpgen.runtime.transports.spawner import StartedFunction
 
-__all__ = ["BatchResponse", "IncomingRequest", "IncomingRequests", "find_handler"]
+__all__ = ["BatchResponse", "IncomingRequest", "IncomingRequests", "checked_form", "find_handler"]
 
 # The requests of a client that may come before the server is known.
 _OURS = frozenset({"initialize", "server/discover"})
 
+# A field has at least its name, its type and their quotes.
+_MIN_FIELD_BYTES: Final = 20
+
 _EMPTY_RESULT = b"{}"
 _INTERNAL_ERROR = "the client failed to handle this request"
+
+# The one revision of which messages name the task that they belong to.
+_TASKS_REVISION: Final = "2025-11-25"
+
+
+class _Task(Struct, rename="camel"):
+    task_id: str
+
+
+class _TaskMeta(Struct):
+    task: _Task = field(name="io.modelcontextprotocol/related-task")
+
+
+class _TaskParams(Struct):
+    meta: _TaskMeta = field(name="_meta")
+
+
+_decode_task_params: Final = msgspec.json.Decoder(_TaskParams).decode
 
 
 class BatchResponse:
@@ -76,6 +101,7 @@ class IncomingRequest(Struct, eq=False):
         params: The params, in the native revision.
         size: The bytes of the params as they came.
         batch: Collects the responses, if the request came in a batch.
+        meta: What the ``_meta`` of the result must have: the task of the server that the request belongs to.
         task: The task that runs the handler.
     """
 
@@ -85,6 +111,7 @@ class IncomingRequest(Struct, eq=False):
     params: Any
     size: int = 0
     batch: BatchResponse | None = None
+    meta: dict[str, object] | None = None
     task: StartedFunction | None = None
 
 
@@ -124,7 +151,9 @@ class IncomingRequests:
             self.send(envelope.encode_error(message.id, error_json(error)), batch)
             return
         if request is None:
-            self.send(envelope.encode_response(message.id, _EMPTY_RESULT), batch)
+            meta = _task_meta(session, message.params)
+            result = _EMPTY_RESULT if meta is None else msgspec.json.encode({"_meta": meta})
+            self.send(envelope.encode_response(message.id, result), batch)
             return
         if batch is not None:
             batch.open_requests += 1
@@ -141,7 +170,8 @@ class IncomingRequests:
             AdaptationError: The server's revision cannot express it.
         """
         if self.open.get(request.id) is request:
-            self._respond(request, envelope.encode_response(request.id, request.handler.codec.result(result)))
+            written = request.handler.codec.result(result, request.meta)
+            self._respond(request, envelope.encode_response(request.id, written))
 
     def fail(self, request: IncomingRequest, failure: BaseException) -> None:
         """Respond to *request* with what its handler raised."""
@@ -210,7 +240,8 @@ class IncomingRequests:
                 "the pending requests are too large (max_in_flight_bytes); wait for their responses",
             )
         handler, params = find_handler(session, message.method, message.params)
-        return IncomingRequest(message.id, message.method, handler, params, size, batch)
+        meta = _task_meta(session, message.params)
+        return IncomingRequest(message.id, message.method, handler, params, size, batch, meta)
 
     def _respond(self, request: IncomingRequest, message: bytes) -> None:
         del self.open[request.id]
@@ -231,6 +262,17 @@ class IncomingRequests:
         batch.send_if_finished(self._session)
 
 
+def _task_meta(session: ClientSession, params: Raw | UnsetType) -> dict[str, object] | None:
+    """Return the ``_meta`` that names the task of a request, for the response to it; None if the request names none."""
+    if session.revision != _TASKS_REVISION or isinstance(params, UnsetType):
+        return None
+    try:
+        found: dict[str, object] = msgspec.to_builtins(_decode_task_params(params).meta)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return found
+
+
 def find_handler(session: ClientSession, method: str, raw: Any) -> tuple[RequestHandler, Any]:
     """Return the handler of a server's request, and the decoded params.
 
@@ -241,6 +283,8 @@ def find_handler(session: ClientSession, method: str, raw: Any) -> tuple[Request
         2025-11-25, client/roots, client/sampling, client/elicitation, "Error Handling" each: -32601 for a method that
         is not supported, -32602 for a mode or for tools that were not declared.
     """
+    if method == "elicitation/create":
+        raw = checked_form(raw)
     revision = session.revision or ""
     handler = session.features.request_handler(revision, method)
     if handler is None or session.client is None:
@@ -254,7 +298,7 @@ def find_handler(session: ClientSession, method: str, raw: Any) -> tuple[Request
                 raise
             raw = normalized
             params = handler.codec.params(raw)
-        value: dict[str, Any] = msgspec.json.decode(raw) if isinstance(raw, msgspec.Raw) else {}
+        value: dict[str, Any] = msgspec.json.decode(raw) if isinstance(raw, Raw) else {}
     except (InvalidPayload, AdaptationError, msgspec.DecodeError, RecursionError) as error:
         raise RequestError(ErrorCode.INVALID_PARAMS, str(error)) from None
     missing = missing_capabilities(session.client, method, value)
@@ -264,6 +308,25 @@ def find_handler(session: ClientSession, method: str, raw: Any) -> tuple[Request
         raise RequestError(code, f"this client has not declared {', '.join(_paths(missing))}")
     _check_params(session, method, value)
     return handler, params
+
+
+def checked_form(raw: Any) -> Any:
+    """Return the params of an elicitation, each key once, so that the fields that are counted are all that are decoded.
+
+    Raises:
+        RequestError: The form has too many fields.
+    """
+    if not isinstance(raw, Raw) or len(memoryview(raw)) <= MAX_FORM_FIELDS * _MIN_FIELD_BYTES:
+        return raw
+    try:
+        value = msgspec.json.decode(raw)
+        fields = value["requestedSchema"]["properties"]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError, TypeError):
+        return raw  # decoding it exactly explains the error, or there is no form
+    if len(fields) > MAX_FORM_FIELDS:
+        reason = f"the form has {len(fields)} fields; this client reads at most {MAX_FORM_FIELDS}"
+        raise RequestError(ErrorCode.INVALID_PARAMS, reason)
+    return Raw(msgspec.json.encode(value))
 
 
 def _check_params(session: ClientSession, method: str, value: dict[str, Any]) -> None:
@@ -279,6 +342,10 @@ def _check_params(session: ClientSession, method: str, value: dict[str, Any]) ->
     elif method == "elicitation/create" and value.get("mode") == "url" and "url" in value:
         check_url(value["url"])
         session.url_elicitations.add(value.get("elicitationId"))
+    elif method == "elicitation/create" and "requestedSchema" in value:
+        unsupported = form_dialect_fault(value["requestedSchema"])
+        if unsupported is not None:
+            raise RequestError(ErrorCode.INVALID_PARAMS, f"`requestedSchema`: {unsupported}")
 
 
 def _paths(missing: dict[str, Any]) -> list[str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import msgspec
+from anyio.lowlevel import checkpoint
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from mcpgen.runtime.adapt.json_pointer import is_object, pointer_to
@@ -159,6 +160,7 @@ async def collect_input(
         except RequestError as error:
             raise invalid_result(session, method, error.message, pointer_to(("inputRequests", key[:100]))) from None
         handlers[key] = handler, params, each.method
+        await checkpoint()  # each can be a long form
     responses: dict[str, Raw] = {}
     failures: list[BaseException] = []
 

@@ -131,11 +131,8 @@ def _handle_change(session: ClientSession, revision: str, notification: Notifica
             session.subscriptions.acknowledge(stream_id, acknowledged)
         return True
     kind = CHANGE_KINDS[notification.method]
-    if kind == "tools" and session.on_tools_changed is not None:
-        session.on_tools_changed()
     change = Change(kind, params.uri if kind == "resource" else None)
-    if session.cache is not None:
-        session.cache.changed(change)
+    session.changed(change)
     if not session.subscriptions.dispatch(change, notification.method, stream_id):
         session.warn(
             "the notification %s is ignored: the client has not requested it on this stream",

@@ -16,6 +16,7 @@ import anyio
 from msgspec import Raw, Struct, UnsetType
 
 from mcpgen.runtime.client import input_required
+from mcpgen.runtime.client.handler_functions import check_parameters
 from mcpgen.runtime.errors import (
     InvalidPayload,
     RequestError,
@@ -73,7 +74,7 @@ def check_call_options(options: CallOptions) -> tuple[OnProgress | None, float |
     """Return ``on_progress``, ``timeout_seconds`` and ``meta``.
 
     Raises:
-        UsageError: An option is unknown, or has the wrong type.
+        UsageError: An option is unknown, has the wrong type, or cannot be called with its arguments.
     """
     for each in options:
         if each not in CallOptions.__annotations__:
@@ -89,6 +90,8 @@ def check_call_options(options: CallOptions) -> tuple[OnProgress | None, float |
     on_progress, seconds, meta = (given.get(each) for each in ("on_progress", "timeout_seconds", "meta"))
     if on_progress is not None and not callable(on_progress):
         raise UsageError(f"`on_progress` must be a function of progress, total and message, not {on_progress!r}")
+    if callable(on_progress):
+        check_parameters("on_progress", on_progress, "progress, total and message", 3)
     if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int | float)):
         raise UsageError(f"`timeout_seconds` must be a number, not {seconds!r}")
     if meta is not None and not isinstance(meta, Mapping):
@@ -139,7 +142,7 @@ class RequestSender:
         Raises:
             McpgenError: See `send`.
         """
-        kept, changes = cache.get(key), cache.changes
+        kept, state = cache.get(key), cache.state
         if kept is not None:
             return kept
         rounds: list[object] = []
@@ -151,7 +154,7 @@ class RequestSender:
                 cache.forget(key[0])
             raise
         if not rounds:  # "Cacheable Results": the result of a retry with input is not kept
-            cache.put(key, found, changes)
+            cache.put(key, found, state)
         return found
 
     async def send(self, request: OutgoingRequest, rounds: list[object] | None = None) -> Any:

@@ -150,6 +150,23 @@ class OutputValidator:
         self._kept_bytes = 0
         self._full = False
 
+    def prepare(self, name: str) -> bool:
+        """Compile the schema of a tool, if there is one. Return whether that was necessary; it may take 100 ms."""
+        schema = self._listed.get(name)
+        if schema is None:
+            return False
+        compiled = self._compiled.pop(name, None)
+        is_new = compiled is None
+        if compiled is None:
+            try:
+                compiled = _Compiled(self._library, schema)
+            except SchemaRefused as error:
+                compiled = error.with_traceback(None)
+        self._compiled[name] = compiled  # as the last one: the order is that of use
+        if len(self._compiled) > MAX_COMPILED:
+            del self._compiled[next(iter(self._compiled))]
+        return is_new
+
     def check(self, revision: str, name: str, returned: Any, result: object = None) -> None:
         """Check the result of a tool.
 
@@ -215,15 +232,8 @@ class OutputValidator:
             return None
         if content is UNSET:
             return _Finding("missing", "", "the result has no structured content, but the tool has an output schema")
-        compiled = self._compiled.pop(name, None)
-        if compiled is None:
-            try:
-                compiled = _Compiled(self._library, schema)
-            except SchemaRefused as error:
-                compiled = error.with_traceback(None)
-        self._compiled[name] = compiled  # as the last one: the order is that of use
-        if len(self._compiled) > MAX_COMPILED:
-            del self._compiled[next(iter(self._compiled))]
+        self.prepare(name)
+        compiled = self._compiled[name]
         if isinstance(compiled, SchemaRefused):
             return _uncheckable(str(compiled))
         return compiled.finding(content)

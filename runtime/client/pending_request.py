@@ -49,6 +49,7 @@ class PendingRequest(Struct, eq=False):
         max_seconds: How long it may take in all.
         deadline: When it fails, on the clock of `Deadlines`; None before it has a deadline.
         final_deadline: When it fails in spite of progress.
+        first_pause: How often the clock had stopped when it was sent; None if its clock does not stop any more.
     """
 
     id: RequestId
@@ -61,6 +62,7 @@ class PendingRequest(Struct, eq=False):
     max_seconds: float = 0
     deadline: float | None = None
     final_deadline: float = 0
+    first_pause: int | None = 0
     _response: RawResponse | None = None
     _failure: Exception | None = None
 

@@ -1,7 +1,8 @@
 """The results that a client keeps for as long as the server allows.
 
-Theory of operation. Each client has a cache of its own, which lives as long as the connection. So results are never
-shared between users, whatever their `cacheScope` says. A result is kept under its method and params, and each page of a
+Theory of operation. Each client has a cache of its own, which lives as long as the connection. A result that is not
+public belongs to the authorization context in which it was requested: when the user of the connection changes, it is
+requested again. A result is kept under its method and params, and each page of a
 list by itself. A notification that something has changed removes the results that it is about.
 
 Spec:
@@ -16,8 +17,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 from msgspec import Raw, Struct
 
+from mcpgen.runtime.limits import MAX_URI_CHARS
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from mcpgen.runtime.client.subscriptions import Change
 
@@ -46,6 +49,7 @@ _clock = time.monotonic
 
 class _Hint(Struct, rename="camel"):
     ttl_ms: int | float = 0
+    cache_scope: str = "private"
 
 
 class _Key(Struct):
@@ -57,6 +61,7 @@ class _Kept(Struct):
     raw: Raw
     stale_at: float
     size: int
+    context: object  # of a result that is not public
 
 
 _decode_hint: Final = msgspec.json.Decoder(_Hint).decode
@@ -67,18 +72,23 @@ class ResultCache:
 
     Args:
         max_bytes: The total size of the results, at most. The oldest make room for new ones.
+        authorization_context: Returns the authorization context of the next request. Equal ones are one user's.
     """
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, authorization_context: Callable[[], object] = lambda: None) -> None:
         self._max_bytes = max_bytes
+        self._authorization_context = authorization_context
         self._bytes = 0
         self._kept: dict[CacheKey, _Kept] = {}
         self._changes = 0
 
     @property
-    def changes(self) -> int:
-        """How many changes the server has reported. A result that was requested before the last one is not kept."""
-        return self._changes
+    def state(self) -> tuple[int, object]:
+        """How many changes the server has reported, and the authorization context.
+
+        A result that was requested before the last change is not kept, nor one that is private to another context.
+        """
+        return self._changes, self._authorization_context()
 
     def key(self, method: str, value: Mapping[str, object], meta: Mapping[str, object] | None) -> CacheKey | None:
         """Return the key of a request with the option *meta*; None if its result is not kept.
@@ -95,25 +105,31 @@ class ResultCache:
         found = self._kept.get(key)
         if found is None:
             return None
-        if _clock() < found.stale_at:
+        is_ours = found.context is None or found.context == (self._authorization_context(),)
+        if is_ours and _clock() < found.stale_at:
             return found.raw
         self._remove(key)
         return None
 
-    def put(self, key: CacheKey, raw: Raw, changes: int) -> None:
-        """Keep *raw* while it is fresh; *changes* is their number when it was requested."""
+    def put(self, key: CacheKey, raw: Raw, state: tuple[int, object]) -> None:
+        """Keep *raw* while it is fresh; *state* is that of the cache when it was requested."""
         try:
-            seconds = _decode_hint(raw).ttl_ms / 1000
+            hint = _decode_hint(raw)
+            seconds = hint.ttl_ms / 1000
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError):
             return  # decoding it as the result explains the error
         size = len(memoryview(raw)) + _OVERHEAD_BYTES + len(key[1] or "")
+        changes, context = state
+        is_private = hint.cache_scope != "public"
         if seconds <= 0 or size > self._max_bytes or changes != self._changes:
+            return
+        if is_private and context != self._authorization_context():
             return
         self._remove(key)
         while self._bytes + size > self._max_bytes:
             self._remove(next(iter(self._kept)))
         # A copy: the view would keep the whole frame alive.
-        self._kept[key] = _Kept(Raw(bytes(raw)), _clock() + seconds, size)
+        self._kept[key] = _Kept(Raw(bytes(raw)), _clock() + seconds, size, (context,) if is_private else None)
         self._bytes += size
 
     def forget(self, method: str) -> None:
@@ -126,7 +142,9 @@ class ResultCache:
         self._changes += 1
         for each in _CHANGED.get(change.kind, ()):
             self.forget(each)
-        if change.uri is not None:
+        if change.uri is not None and len(change.uri) > MAX_URI_CHARS:  # comparing it takes time
+            self.forget(_READ)
+        elif change.uri is not None:
             for method, uri in list(self._kept):
                 if method == _READ and uri is not None and _overlap(uri, change.uri):
                     self._remove((method, uri))

@@ -18,6 +18,7 @@ from mcpgen.runtime.client.input_required import INPUT_REQUIRED_METHODS
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, UnknownMethod
 from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.negotiation import revisions_of_era
+from mcpgen.runtime.transports.event_loops import next_turn
 
 if TYPE_CHECKING:
     from msgspec import Raw
@@ -49,33 +50,40 @@ class ResultReader:
         self._reading = reading
         self._reported: set[tuple[str, str]] = set()
 
-    def read(self, ask: OutgoingRequestCodec, raw: Raw) -> Any:
+    async def read(self, ask: OutgoingRequestCodec, raw: Raw) -> Any:
         """Return a result in the native revision.
+
+        A result that the agreed revision does not allow is decoded several times, each time in a turn of the event loop
+        of its own.
 
         Raises:
             InvalidPayload: No revision of this era, from the agreed one on, allows the result.
         """
         try:
             return ask.result(raw)
-        except InvalidPayload as invalid:
-            for label in self._later_revisions:
-                try:
-                    result = codec(self._native_revision, label, "client").outgoing_request(ask.method).result(raw)
-                except (InvalidPayload, AdaptationError, UnknownMethod):
-                    continue
-                if (ask.method, label) not in self._reported:
-                    self._reported.add((ask.method, label))
-                    _LOG.warning(
-                        "the server answered %s in the format of %s, a later revision than the agreed one: %s",
-                        ask.method,
-                        label,
-                        invalid,
-                    )
-                return result
-            normalized = self._normalized(ask, raw)
-            if normalized is None:
-                raise self._explain(ask.method, raw, invalid) from None
-            return ask.result(normalized)
+        except InvalidPayload as error:
+            invalid = error.with_traceback(None)
+        for label in self._later_revisions:
+            await next_turn()
+            try:
+                result = codec(self._native_revision, label, "client").outgoing_request(ask.method).result(raw)
+            except (InvalidPayload, AdaptationError, UnknownMethod):
+                continue
+            if (ask.method, label) not in self._reported:
+                self._reported.add((ask.method, label))
+                _LOG.warning(
+                    "the server answered %s in the format of %s, a later revision than the agreed one: %s",
+                    ask.method,
+                    label,
+                    invalid,
+                )
+            return result
+        await next_turn()
+        normalized = self._normalized(ask, raw)
+        await next_turn()
+        if normalized is None:
+            raise self._explain(ask.method, raw, invalid)
+        return ask.result(normalized)
 
     def _normalized(self, ask: OutgoingRequestCodec, raw: Raw) -> Raw | None:
         return self._reading.payload(self._revision, ask.method, "result", "client", raw)

@@ -87,6 +87,7 @@ class _Node(Struct, eq=False):
     cost: int
     pattern: bool
     key_patterns: int
+    is_unevaluated: bool  # each member of the value is looked up in all subschemas for the value
     same_place: list[_Node] = []
     properties: dict[str, _Node] = {}  # by name
     additional: list[_Node] = []  # for properties that are not in `properties`
@@ -224,7 +225,8 @@ class SchemaGraph:
         if node is None:
             # A keyword with many items is checked item by item.
             cost = 1 + sum(len(value) for value in schema.values() if is_array(value) or is_object(value))
-            node = _Node(cost, "pattern" in schema, len(schema.get("patternProperties", ())))
+            is_unevaluated = any(name in schema for name in _UNEVALUATED)
+            node = _Node(cost, "pattern" in schema, len(schema.get("patternProperties", ())), is_unevaluated)
             self._nodes[id(schema)] = node
             if len(self._nodes) > MAX_SUBSCHEMAS:
                 raise SchemaRefused(f"it has more than {MAX_SUBSCHEMAS} subschemas")
@@ -243,7 +245,7 @@ class SchemaGraph:
         for name in _IN_PLACE_MAPS:
             node.same_place += self._all(_map(schema.get(name)).values())
         node.same_place += [self._resolve(schema[name]) for name in _REFERENCES if isinstance(schema.get(name), str)]
-        node.same_place *= _UNEVALUATED_FACTOR if any(name in schema for name in _UNEVALUATED) else 1
+        node.same_place *= _UNEVALUATED_FACTOR if node.is_unevaluated else 1
         node.properties = {
             name: self._node(each) for name, each in _map(schema.get("properties")).items() if is_object(each)
         }
@@ -297,7 +299,7 @@ class _Walk:
             self.depth = max(self.depth, depth)
             if depth > self._deepest:
                 raise SchemaTooCostly("the content is nested too deeply to check against this schema")
-            visits = self._visits(starts)
+            visits = self._visits(starts, len(place) if is_object(place) or is_array(place) else 0)
             if isinstance(place, str):
                 self._read_text(place, sum(times for node, times in visits.items() if node.pattern))
             elif is_object(place):
@@ -311,15 +313,17 @@ class _Walk:
                     self._count(len(place), 0)
                     stack.extend((each, below, depth + 1) for each in place)
 
-    def _visits(self, starts: Mapping[_Node, int]) -> dict[_Node, int]:
+    def _visits(self, starts: Mapping[_Node, int], members: int) -> dict[_Node, int]:
         """Return the subschemas that are visited at a place, and how often, if validation enters it with *starts*."""
         visits: dict[_Node, int] = defaultdict(int)
         for start, times in starts.items():
-            reached = self._graph.reach(start)
-            self._count(len(reached), 0)
-            for node, each in reached:
+            found = self._graph.reach(start)
+            self._count(len(found), 0)
+            for node, each in found:
                 visits[node] += times * each
-        self._count(0, sum(times * node.cost for node, times in visits.items()))
+        for node, times in visits.items():
+            reached = len(self._graph.reach(node)) if node.is_unevaluated else 0
+            self._count(reached, times * (node.cost + members * reached))
         self.most_visits = max(self.most_visits, sum(visits.values()))
         return visits
 

@@ -21,6 +21,8 @@ from mcpgen.runtime.limits import MAX_URI_CHARS
 from mcpgen.runtime.protocol.subscriptions import LIST_CHANGES, RESOURCE_UPDATED, SubscriptionFilter
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mcpgen.runtime.protocol.messages import RequestId
     from mcpgen.runtime.transports.auto_reset_event import AutoResetEvent
 
@@ -53,6 +55,12 @@ class Change(Struct, frozen=True):
 class ChangeStream:
     """The filter and the queue of one listener.
 
+    Args:
+        wanted: The changes that the listener asked for.
+        event: See below.
+        max_queued: How many changes can wait.
+        on_failure: Called when an error closes the stream.
+
     Attributes:
         wanted: The changes that the listener asked for.
         acknowledged: Those of them that the server agreed to report; None until it did.
@@ -62,7 +70,13 @@ class ChangeStream:
         failure: Why it was closed, if by an error.
     """
 
-    def __init__(self, wanted: SubscriptionFilter, event: AutoResetEvent, max_queued: int) -> None:
+    def __init__(
+        self,
+        wanted: SubscriptionFilter,
+        event: AutoResetEvent,
+        max_queued: int,
+        on_failure: Callable[[Exception], None] | None = None,
+    ) -> None:
         self.wanted: SubscriptionFilter = wanted
         self.acknowledged: SubscriptionFilter | None = None
         self.accepted: dict[str, Any] = {}
@@ -70,6 +84,7 @@ class ChangeStream:
         self.is_closed: bool = False
         self.failure: Exception | None = None
         self._max_queued = max_queued
+        self._on_failure = on_failure
         self._has_dropped = False
         self._queue: dict[Change, None] = {}
 
@@ -102,6 +117,8 @@ class ChangeStream:
             self.is_closed = True
             self.failure = failure
             self.event.set()
+            if failure is not None and self._on_failure is not None:
+                self._on_failure(failure)
 
 
 class Subscriptions:
@@ -119,9 +136,14 @@ class Subscriptions:
         self.uri_counts: dict[str, int] = {}
         self._max_queued = max_queued
 
-    def new_stream(self, wanted: SubscriptionFilter, event: AutoResetEvent) -> ChangeStream:
+    def new_stream(
+        self,
+        wanted: SubscriptionFilter,
+        event: AutoResetEvent,
+        on_failure: Callable[[Exception], None] | None = None,
+    ) -> ChangeStream:
         """Return a stream that is not registered yet."""
-        return ChangeStream(wanted, event, self._max_queued)
+        return ChangeStream(wanted, event, self._max_queued, on_failure)
 
     def acknowledge(self, stream_id: RequestId, acknowledged: dict[str, Any]) -> None:
         """Store what the server agreed to report on a stream."""

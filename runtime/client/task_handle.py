@@ -103,6 +103,10 @@ class TaskHandle:
         return result if returns is None else value_as("the task", result, returns)
 
     async def cancel(self) -> None:
-        """Ask the server to cancel the task. Nothing happens if it has ended."""
+        """Ask the server to cancel the task. Nothing happens if it has ended.
+
+        Raises:
+            UnsupportedByPeer: The server has not declared that it cancels tasks.
+        """
         if self._result is None:
             await self._tasks.cancel(self.task_id)

@@ -18,7 +18,7 @@ from msgspec import UNSET, ValidationError
 from mcpgen.runtime.errors import McpgenError, UsageError, printable, quoted
 from mcpgen.runtime.protocol.hash_collisions import hash_check
 from mcpgen.runtime.protocol.newest import models
-from mcpgen.runtime.protocol.value_types import any_object, any_schema, pydantic_type, uses_pydantic
+from mcpgen.runtime.protocol.value_types import any_object, any_schema, pydantic_type, uses_pydantic, whole_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -201,7 +201,7 @@ def _make_target(returns: Any) -> _Target:
     if "$ref" in schema:
         schema = {**definitions, **schema.get("$defs", {})}[schema["$ref"].rpartition("/")[2]]
     arms = _arms(returns)
-    read = partial(msgspec.convert, type=kind, str_keys=True, dec_hook=any_object)
+    read = partial(_read_value, partial(msgspec.convert, type=kind, str_keys=True, dec_hook=any_object))
     check = hash_check(kind)
     return _Target(
         read=read if check is None else partial(_read_checked, read, check),
@@ -209,6 +209,17 @@ def _make_target(returns: Any) -> _Target:
         is_text=set(arms) <= {str, NoneType},
         takes_none=NoneType in arms,
     )
+
+
+def _read_value(convert: Callable[[object], Any], value: object) -> Any:
+    """Return *value* as the type; 5.0 as 5 only if the type has no 5.0, so that `object` and `float` keep it."""
+    try:
+        return convert(value)
+    except ValidationError as error:
+        try:
+            return convert(whole_numbers(value))
+        except ValidationError:
+            raise error from None
 
 
 def _read_checked(read: Callable[[object], Any], check: Callable[[object], None], value: object) -> Any:

@@ -25,6 +25,7 @@ from mcpgen.runtime.client.declared_methods import unsupported
 from mcpgen.runtime.client.outgoing_requests import check_call_options
 from mcpgen.runtime.client.task_handle import StartedTool, TaskHandle
 from mcpgen.runtime.client.task_state import DescribedTask, TaskCancelled, TaskWait
+from mcpgen.runtime.client.task_support import TaskSupport
 from mcpgen.runtime.errors import RequestRefused, RequestTimedOut, UnsupportedByPeer
 from mcpgen.runtime.protocol.capabilities import has_capability
 from mcpgen.runtime.protocol.messages import ErrorResponse
@@ -99,8 +100,7 @@ class ToolTasks:
         self._engine = engine
         self._session = engine.session
         self._watcher = watcher
-        self._support: dict[str, str] = {}  # of each tool, of a server of 2025-11-25
-        self._has_all = False
+        self._support = TaskSupport()  # of a server of 2025-11-25
         if watcher is not None:
             watcher.tasks = self
 
@@ -188,7 +188,7 @@ class ToolTasks:
             raise
         except BaseException:
             # The response is not awaited: this task may be cancelled, and the server may be slow.
-            self._session.forget(self._session.send("tasks/cancel", self._engine.json_params({"taskId": task.task_id})))
+            self._session.cancel_task(self._engine.json_params({"taskId": task.task_id}))
             raise
 
     async def wait(self, task: StartedTool, on_progress: OnProgress | None, seconds: float | None) -> Any:
@@ -214,7 +214,7 @@ class ToolTasks:
             if found.status == "cancelled":
                 raise TaskCancelled(task.task_id, found.state.message or "") from None
             raise
-        return self._engine.read_tool_result(raw, task.tool)
+        return await self._engine.read_tool_result(raw, task.tool)
 
     async def _watch(self, task: StartedTool, on_progress: OnProgress | None, seconds: float | None) -> Any:
         task_id = task.task_id
@@ -226,7 +226,7 @@ class ToolTasks:
                 found, wait.found = wait.found or await self.get(task_id), None
                 await wait.report(found)
                 if found.state.has_ended:
-                    return self._outcome(found, task.tool)
+                    return await self._outcome(found, task.tool)
                 if found.status == "input_required" and await self._answer(task_id, found, wait):
                     continue
                 is_told = changes is not None and not changes.is_closed
@@ -275,11 +275,11 @@ class ToolTasks:
         await self._ask("tasks/update", {"taskId": task_id, "inputResponses": responses})
         return True
 
-    def _outcome(self, found: DescribedTask, tool: str) -> Any:
+    async def _outcome(self, found: DescribedTask, tool: str) -> Any:
         if found.status == "cancelled":
             raise TaskCancelled(found.task_id, found.state.message or "")
         if not isinstance(found.result, UnsetType):
-            return self._engine.read_tool_result(found.result, tool)
+            return await self._engine.read_tool_result(found.result, tool)
         raw = Raw(b'{"code":-32603,"message":"the task failed"}') if isinstance(found.error, UnsetType) else found.error
         error = self._decode(_decode_error, raw, "tasks/get")
         raise RequestRefused(_CALL, self._engine.tool_error(ErrorResponse(None, error.code, error.message, raw)))
@@ -293,22 +293,37 @@ class ToolTasks:
         token: int | None = None,
         seconds: float | None = None,
     ) -> Raw:
+        if not self._session.is_stateless:
+            self._engine.declared.require(method)
         return await self._engine.ask_json(
             method, params, on_progress=on_progress, token=token, timeout_seconds=seconds
         )
 
     async def _support_of(self, tool: str) -> str:
-        """Return ``execution.taskSupport`` of a tool of a server of 2025-11-25."""
-        if tool not in self._support and not self._has_all:
-            cursor: dict[str, Any] = {}
-            for _ in range(self._session.limits.max_pages):
-                page = await self._ask("tools/list", cursor)  # which calls `learn`
-                following = msgspec.json.decode(page).get("nextCursor")
-                if following is None:
-                    break
-                cursor = {"cursor": following}
-            self._has_all = True
-        return self._support.get(tool, "forbidden")
+        """Return ``execution.taskSupport`` of a tool of a server of 2025-11-25.
+
+        Raises:
+            RequestTimedOut: The server does not list its tools in time.
+        """
+        if tool not in self._support and not self._support.has_all:
+            seconds = self._session.limits.max_call_seconds
+            with self._engine.connection.deadlines.limit(seconds) as scope:
+                await self._list_tools()
+            if scope.cancelled_caught:
+                raise RequestTimedOut("tools/list", seconds)
+        return self._support.of(tool)
+
+    async def _list_tools(self) -> None:
+        """Learn all pages of the list, up to the limits of lists."""
+        limits, support, size = self._session.limits, self._support, 0
+        cursor: str | None = None
+        for _ in range(limits.max_pages):
+            page = await self._ask("tools/list", {} if cursor is None else {"cursor": cursor})  # which calls `learn`
+            cursor = support.cursor
+            size += len(memoryview(page))
+            if cursor is None or support.count >= limits.max_items or size > limits.max_list_bytes:
+                break
+        support.has_all = True
 
     def learn(self, page: Raw, *, is_first_page: bool) -> None:
         """Store which tools of a page of `tools/list` run as tasks; a first page begins a new listing."""
@@ -316,8 +331,7 @@ class ToolTasks:
             return
         if is_first_page:
             self.forget()
-        for each in msgspec.json.decode(page).get("tools", ()):
-            self._support[each["name"]] = each.get("execution", {}).get("taskSupport", "forbidden")
+        self._support.learn(page)
 
     def _decode(self, decode: Callable[[Raw], T], raw: Raw, method: str) -> T:
         try:
@@ -327,8 +341,7 @@ class ToolTasks:
 
     def forget(self) -> None:
         """Forget which tools run as tasks: the server has reported that its list of tools has changed."""
-        self._support.clear()
-        self._has_all = False
+        self._support.forget()
 
 
 def finished_tool(engine: ClientEngine, tool: str, result: Any) -> TaskHandle:

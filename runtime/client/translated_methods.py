@@ -11,10 +11,14 @@ Spec:
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from mcpgen.runtime.adapt.payloads import message_payload
 from mcpgen.runtime.client.changes import LISTEN, SUBSCRIBE, UNSUBSCRIBE, Changes
+from mcpgen.runtime.client.subscriptions import CHANGE_KINDS
 from mcpgen.runtime.errors import McpgenError, UsageError
 from mcpgen.runtime.protocol.newest import MetaKey
 from mcpgen.runtime.protocol.subscriptions import LIST_CHANGES, SubscriptionFilter, supported_filter
@@ -31,6 +35,8 @@ PING: Final = "ping"
 SET_LEVEL: Final = "logging/setLevel"
 
 _TRANSLATED: Final = frozenset({PING, SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE})
+
+_NOTIFICATIONS: Final = {kind: method for method, kind in CHANGE_KINDS.items()}
 
 _LOG = logging.getLogger("mcpgen.client")
 
@@ -85,16 +91,39 @@ class TranslatedMethods:
         handled: dict[str, Any] = {name: handles(method) for method, name in LIST_CHANGES.items()}
         wanted = supported_filter(SubscriptionFilter(**handled), server.declared, server.revision)
         if wanted != SubscriptionFilter():
-            self._lists = Changes(self._session, wanted, self._subscribe)
+            self._lists = Changes(self._session, wanted, self._subscribe, on_break=self._listen_soon)
             await self._lists.__aenter__()
 
     async def listen_again(self) -> None:
         """Open what a new process of the server does not know of: the streams of handlers."""
-        for each in ([] if self._lists is None else [self._lists]) + list(self._watched.values()):
-            try:
-                await each.renew()
-            except McpgenError as failure:
-                _LOG.warning("changes are not reported any more: %s", failure)
+        for each in self._streams():
+            await self._renew(each)
+
+    def _streams(self) -> list[Changes]:
+        return [*([] if self._lists is None else [self._lists]), *self._watched.values()]
+
+    def _listen_soon(self, broken: Changes) -> None:
+        self._session.output.start(partial(self._renew, broken))
+
+    async def _renew(self, changes: Changes) -> None:
+        """Open a stream of handlers again if it has broken, and report to them what may have changed meanwhile."""
+        session = self._session
+        try:
+            missed = await changes.renew()
+        except McpgenError as failure:
+            _LOG.warning("changes are not reported any more: %s", failure)
+            return
+        if changes not in self._streams():  # the caller has unsubscribed in the meantime
+            await changes.__aexit__(None, None, None)
+            return
+        for each in missed:
+            method = _NOTIFICATIONS[each.kind]
+            handler = session.features.notification_handler(session.revision or "", method)
+            if handler is not None:
+                params: dict[str, object] = {"_meta": {MetaKey.SUBSCRIPTION_ID: changes.stream_id}}
+                if each.uri is not None:
+                    params["uri"] = each.uri
+                session.output.queue_notification(handler, msgspec.Raw(msgspec.json.encode(params)))
 
     async def set_log_level(self, level: str) -> None:
         """Set the least severe log entries that the server sends."""
@@ -125,7 +154,8 @@ class TranslatedMethods:
         known = self._watched.get(uri)
         if known is not None and not known.is_closed:
             return
-        changes = Changes(self._session, SubscriptionFilter(resource_subscriptions=[uri]), self._subscribe)
+        wanted = SubscriptionFilter(resource_subscriptions=[uri])
+        changes = Changes(self._session, wanted, self._subscribe, on_break=self._listen_soon)
         await changes.__aenter__()
         older = self._watched.get(uri)  # another task may have subscribed in the meantime
         self._watched[uri] = changes

@@ -60,8 +60,11 @@ def check_url(url: str) -> None:
 
 
 def _split(url: str) -> SplitResult | None:
-    """Return the parts of *url*; None if it is not an absolute URL of HTTP or HTTPS."""
-    if not url.isprintable() or " " in url:
+    """Return the parts of *url*; None if it is not an absolute URL of HTTP or HTTPS.
+
+    No URL contains a backslash. Browsers read it as a slash, and others do not: they would disagree on the host.
+    """
+    if not url.isprintable() or " " in url or "\\" in url:
         return None
     try:
         found = urlsplit(url)

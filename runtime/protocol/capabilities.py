@@ -259,7 +259,7 @@ def _missing(peer: Peer, needs: Iterable[Path]) -> dict[str, object] | None:
 
 
 def _needs(method: str, params: Mapping[str, object]) -> Iterator[Path]:
-    capability = CLIENT_CAPABILITIES.get(method) or _TASK_PATHS.get(method)
+    capability = CLIENT_CAPABILITIES.get(method)
     if capability is not None:
         yield capability
     match method:
@@ -293,11 +293,12 @@ _TASK_PATHS: Final[Mapping[str, Path]] = {
 }
 
 CLIENT_CAPABILITIES: Final[Mapping[str, Path]] = {
+    **_TASK_PATHS,
     "elicitation/create": ("elicitation",),
     "roots/list": ("roots",),
     "sampling/createMessage": ("sampling",),
 }
-"""The capability that each request of a server needs, by method. A client that answers the request declares it.
+"""The capability that a server needs of its client, by method. A client that handles the method declares it.
 
 Every client answers `ping`, without a capability.
 """

@@ -10,7 +10,6 @@ Spec:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -24,6 +23,10 @@ END_BYTES: Final = 1024
 
 Frame: TypeAlias = bytes
 """One line without its newline; never empty or only whitespace."""
+
+# As numbers: if `in` searches bytes for bytes, it first tries to read them as a number, and discards an exception.
+_LF: Final = ord("\n")
+_CR: Final = ord("\r")
 
 # An unescaped line break in JSON is whitespace between tokens, so a space can replace it.
 _ONE_LINE: Final = bytes.maketrans(b"\r\n", b"  ")
@@ -45,7 +48,6 @@ class OversizedLine(Struct, frozen=True):
     tail: bytes
 
 
-@dataclass(slots=True)
 class LineFramer:
     """Split a byte stream into frames.
 
@@ -55,11 +57,14 @@ class LineFramer:
         max_frame_bytes: The longest line that becomes a frame, without its newline.
     """
 
-    max_frame_bytes: int = MAX_FRAME_BYTES
-    _size: int = 0  # of the unfinished line, including discarded bytes
-    _partial: bytearray = field(default_factory=bytearray)  # the unfinished line, unless it is too long
-    _head: bytes = b""
-    _tail: bytes = b""
+    __slots__ = ("_head", "_partial", "_size", "_tail", "max_frame_bytes")
+
+    def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
+        self.max_frame_bytes: int = max_frame_bytes
+        self._size = 0  # of the unfinished line, including discarded bytes
+        self._partial = bytearray()  # the unfinished line, unless it is too long
+        self._head = b""
+        self._tail = b""
 
     @property
     def discarded_bytes(self) -> int:
@@ -84,7 +89,7 @@ class LineFramer:
             events = self.finish()
         if rest := lines.pop():
             self._hold(rest)
-        if len(data) > self.max_frame_bytes or b"\r" in data:
+        if len(data) > self.max_frame_bytes or _CR in data:
             events += [self._event(line) for line in lines if line and not line.isspace()]
         else:  # the usual chunk, in which no line can be too long or end in a carriage return
             events += [line for line in lines if line and not line.isspace()]
@@ -127,6 +132,6 @@ def frame(message: bytes) -> bytes:
     Line breaks between its tokens become spaces, because a forwarded message may be indented. So do carriage returns,
     which some readers treat as line ends.
     """
-    if message.find(b"\n") >= 0 or message.find(b"\r") >= 0:  # `in` tries to read the line break as a number first
+    if _LF in message or _CR in message:
         message = message.translate(_ONE_LINE)
     return message + b"\n"

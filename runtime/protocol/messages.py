@@ -66,7 +66,7 @@ class Fault(Enum):
     TWO_OUTCOMES = ErrorCode.INVALID_REQUEST, "the message has both a result and an error"
     EMPTY_BATCH = ErrorCode.INVALID_REQUEST, "the batch is empty"
     LONG_BATCH = ErrorCode.INVALID_REQUEST, "the batch has more than {limit} messages (max_batch_length)"
-    NO_BATCHES = ErrorCode.INVALID_REQUEST, "this protocol revision has no batches"
+    NO_BATCHES = ErrorCode.INVALID_REQUEST, "only 2025-03-26 has batches; send each message alone"
 
     def __init__(self, code: ErrorCode, reason: str) -> None:
         self.code = code

@@ -5,7 +5,6 @@ A class of handlers overrides methods of the generated ``ServerHandlers`` or ``C
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from typing import TYPE_CHECKING, Any
 
@@ -107,11 +106,15 @@ def check_overrides(handlers: Any, base: type[Any], *, called: Iterable[str], an
     for name in called:
         if is_overridden(name):
             _check_handler(kind, name, getattr(handlers, name))
-    known: set[str] = set(dir(base))
     members: dict[str, Any] = handlers.__class__.__dict__
-    for name in sorted(set(members) - known):
-        meant = difflib.get_close_matches(name, called, 1, 0.85)
-        if meant and not name.startswith("_"):
+    others = sorted(name for name in set(members) - set(dir(base)) if not name.startswith("_"))
+    if not others or handlers.__class__.__module__.startswith("mcpgen.runtime."):  # whose names are not misspelt
+        return
+    from difflib import get_close_matches  # noqa: PLC0415 (few servers get here)
+
+    for name in others:
+        meant = get_close_matches(name, called, 1, 0.85)
+        if meant:
             raise UsageError(f"{kind} has a method `{name}`, which is never called; did you mean `{meant[0]}`?")
 
 

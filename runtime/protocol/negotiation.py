@@ -18,7 +18,9 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from mcpgen.generated import registry
 from mcpgen.runtime.errors import RequestError, UnknownRevision, UsageError
+from mcpgen.runtime.limits import MAX_RESPONSE_VALUES
 from mcpgen.runtime.protocol.malformed import integer
+from mcpgen.runtime.protocol.message_size import too_many_values
 from mcpgen.runtime.protocol.newest import ErrorCode, MetaKey
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ __all__ = [
 _PROGRESS_TOKEN: Final = "progressToken"  # noqa: S105 (the name of a member, no secret)
 _REQUEST_STATE: Final = "requestState"
 _INPUT_RESPONSES: Final = "inputResponses"
+_COMPLETE: Final = "completion/complete"
 
 
 def selected_revisions(revisions: Iterable[str] | None) -> tuple[str, ...]:
@@ -195,6 +198,8 @@ def _member_by_member(params: Raw) -> RequestMeta:
         progress_token=_token(_read(_decode_token, meta.get(_PROGRESS_TOKEN))),
         request_state=_read(_decode_text, members.get(_REQUEST_STATE)),
         input_responses=members.get(_INPUT_RESPONSES, UNSET),
+        name=_read(_decode_text, members.get("name")),
+        arguments=members.get("arguments", UNSET),
     )
 
 
@@ -221,7 +226,7 @@ def _token(value: str | float | UnsetType) -> str | int | UnsetType:
 
 
 def oversized_part(request: Request, meta: RequestMeta, limits: Limits) -> RequestError | None:
-    """Return the error response to a request whose id or metadata is too large to be kept; None if neither is."""
+    """Return the error response to a request whose id, metadata or completion is too large; None if nothing is."""
     token, params, max_chars = meta.progress_token, request.params, limits.max_id_chars
     if isinstance(request.id, str) and len(request.id) > max_chars:
         return RequestError(ErrorCode.INVALID_REQUEST, f"the id has more than {max_chars} characters (max_id_chars)")
@@ -231,6 +236,10 @@ def oversized_part(request: Request, meta: RequestMeta, limits: Limits) -> Reque
     if params is UNSET:
         return None
     max_bytes, size = limits.max_meta_bytes, len(memoryview(params))
+    if request.method == _COMPLETE and (fault := _oversized_completion(params, limits.max_completion_bytes)):
+        return fault
+    if meta.input_responses is not UNSET and (fault := _too_many_responses(params, meta.arguments)):
+        return fault
     if size <= max_bytes:
         return None
     if meta.arguments is not UNSET and size - len(memoryview(meta.arguments)) <= max_bytes:
@@ -239,6 +248,31 @@ def oversized_part(request: Request, meta: RequestMeta, limits: Limits) -> Reque
     if whole is None or len(memoryview(whole)) <= max_bytes:
         return None
     return RequestError(ErrorCode.INVALID_PARAMS, f"params._meta has more than {max_bytes} bytes (max_meta_bytes)")
+
+
+def _too_many_responses(params: Raw, arguments: Raw | UnsetType) -> RequestError | None:
+    """Return the error for *params* whose input responses have too many values; None if they have not."""
+    if len(memoryview(params)) <= MAX_RESPONSE_VALUES:
+        return None
+    rest = bytes(params)
+    if arguments is not UNSET:
+        rest = rest.replace(bytes(arguments), b"0", 1)
+    if not too_many_values(rest, MAX_RESPONSE_VALUES):
+        return None
+    reason = f"params.inputResponses has more than {MAX_RESPONSE_VALUES} values"
+    return RequestError(ErrorCode.INVALID_PARAMS, reason)
+
+
+def _oversized_completion(params: Raw, max_bytes: int) -> RequestError | None:
+    """Return the error for *params* of a completion that are too long without their `_meta`; None if they are not."""
+    size = len(memoryview(params))
+    if size <= max_bytes:
+        return None
+    whole = _members(params).get("_meta")
+    if size - (0 if whole is None else len(memoryview(whole))) <= max_bytes:
+        return None
+    reason = f"the params have more than {max_bytes} bytes (max_completion_bytes)"
+    return RequestError(ErrorCode.INVALID_PARAMS, reason)
 
 
 def unsupported_revision(requested: str, served: Iterable[str]) -> RequestError:

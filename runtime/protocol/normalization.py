@@ -79,6 +79,10 @@ _LISTS: Final = frozenset({"prompts", "resourceTemplates", "resources", "tools"}
 # A required member without which the rest can be used, and the value that adds nothing, by the class that has it.
 _EMPTY: Final[dict[tuple[str, str], object]] = {("CallToolResult", "content"): []}
 
+# 2026-07-28, basic/index, "ResultType": an absent one is "complete", but a client refuses any value that it does not
+# know, and null is one.
+_NEVER_NULL: Final = "resultType"
+
 _MAX_NAME_CHARS: Final = 80
 # What is reported of one payload: enough to find the fault in the peer, and bounded, whatever the peer sends.
 _MAX_SUMMARIES: Final = 20
@@ -172,6 +176,9 @@ def _list_without_invalid(annotation: Any) -> Fit:
         for index, each in enumerate(value):
             own = Changes()
             try:
+                if _is_valid(decode, _encode(each)):  # most are, and to look at each of their values takes longer
+                    kept.append(each)
+                    continue
                 fitted = item(each, (at, index), own)
                 decode(_encode(fitted))
             except (Unfit, *_UNREADABLE):
@@ -260,7 +267,7 @@ class _Object:
             if key in made and (made[key] is not None or field.is_nullable):
                 made[key] = field.fit(made[key], (at, key), changes)
             elif field.is_required:
-                if field.default is NODEFAULT:
+                if field.default is NODEFAULT or (key == _NEVER_NULL and key in made):
                     raise Unfit
                 made[key] = field.default
                 changes.note(Rule.MISSING, (at, key))

@@ -29,7 +29,7 @@ from mcpgen.runtime.protocol.messages import Error
 from mcpgen.runtime.protocol.sent_values import sent_value_fault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     from mcpgen.runtime.adapt.payloads import Payload
     from mcpgen.runtime.adapt.routes import Loss, Part
@@ -252,7 +252,22 @@ def encoded(payload: Payload, value: object) -> bytes:
     except RecursionError:
         raise payload.too_deep() from None
     except _UNWRITABLE as error:
-        raise payload.invalid(str(error)) from None
+        raise payload.invalid(str(error), pointer_to(_unwritable_path(value))) from None
+
+
+def _unwritable_path(value: object) -> tuple[str | int, ...]:
+    """Return the path to the first value in *value* that cannot be written as JSON; it looks into dicts and lists."""
+    members: Iterable[tuple[Any, object]] = ()
+    if isinstance(value, dict):
+        members = cast("dict[Any, object]", value).items()
+    elif isinstance(value, list | tuple):
+        members = enumerate(cast("Sequence[object]", value))
+    for key, each in members:
+        try:
+            _encode(each)
+        except _UNWRITABLE:
+            return (key if isinstance(key, int) else str(key), *_unwritable_path(each))
+    return ()
 
 
 class Validator:

@@ -36,7 +36,10 @@ def find_imbalance(messages: Sequence[Mapping[str, Any]]) -> str | None:
         unknown = sorted(results - known)
         if unknown:
             return f"{where} has a result without an earlier tool call{_named(unknown)}"
-        unanswered = {each["id"] for each in blocks if each.get("type") == "tool_use"}
+        calls: list[str] = [each["id"] for each in blocks if each.get("type") == "tool_use"]
+        unanswered = set(calls)
+        if len(unanswered) != len(calls):
+            return f"{where} has two tool calls with the same `id`; give each its own"
         known |= unanswered
     if unanswered:
         return f"no message with tool results follows the last tool calls{_named(sorted(unanswered))}"

@@ -18,6 +18,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from mcpgen.runtime.protocol.value_syntax import (
     base64_fault,
+    form_dialect_fault,
     meta_key_fault,
     mime_type_fault,
     page_url_fault,
@@ -86,6 +87,11 @@ def _meta_fault(meta: Value) -> SentValueFault | None:
     return None if found is None else ((found[0],), found[1])
 
 
+def _form_fault(schema: Value) -> SentValueFault | None:
+    reason = form_dialect_fault(schema)
+    return None if reason is None else (("$schema",), reason)
+
+
 def _embedded_fault(contents: Value) -> SentValueFault | None:
     reason = uri_fault(contents.uri)
     return (("uri",), reason) if reason is not None else sent_value_fault(contents)
@@ -114,7 +120,10 @@ def _sampling_fault(messages: Value) -> SentValueFault | None:
         if set(results) != uses or len(results) != len(uses):
             reason = "each use of a tool must have one result, which has its id, in the next message"
             return (index, "content"), reason
-        uses = {each.id for each in blocks if type(each).__name__ == "ToolUseContent"}
+        ids = [each.id for each in blocks if type(each).__name__ == "ToolUseContent"]
+        uses = set(ids)
+        if len(uses) != len(ids):
+            return (index, "content"), "each use of a tool must have an id of its own"
         if uses and message.role != "assistant":
             return (index, "content"), "only messages of the assistant may use tools"
     if uses:
@@ -129,6 +138,7 @@ _RULES: Final[dict[tuple[str, str], _Check]] = {
     ("AudioContent", "mimeType"): _text(mime_type_fault),
     ("BlobResourceContents", "blob"): _text(base64_fault),
     ("CreateMessageRequestParams", "messages"): _sampling_fault,
+    ("ElicitRequestFormParams", "requestedSchema"): _form_fault,
     ("ElicitRequestURLParams", "url"): _text(page_url_fault),
     ("EmbeddedResource", "resource"): _embedded_fault,
     ("ImageContent", "data"): _text(base64_fault),
@@ -138,6 +148,7 @@ _RULES: Final[dict[tuple[str, str], _Check]] = {
     ("Resource", "uri"): _text(uri_fault),
     ("ResourceLink", "mimeType"): _text(mime_type_fault),
     ("ResourceLink", "uri"): _text(uri_fault),
+    ("ResourceTemplate", "mimeType"): _text(mime_type_fault),
     ("TextResourceContents", "mimeType"): _text(mime_type_fault),
     ("BlobResourceContents", "mimeType"): _text(mime_type_fault),
 }

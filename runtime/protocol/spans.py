@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from mcpgen.runtime.errors import RequestError, RequestRefused, UnsupportedByPeer, sole_exception
+from mcpgen.runtime.errors import RequestError, RequestRefused, UnsupportedByPeer
+from mcpgen.runtime.protocol.exception_groups import sole_exception
 from mcpgen.runtime.protocol.negotiation import read_meta_object
 from mcpgen.runtime.protocol.newest import ErrorCode
 
@@ -34,7 +35,6 @@ __all__ = [
     "Outcome",
     "client_span",
     "has_opentelemetry",
-    "imported_by_library",
     "note_request_id",
     "server_span",
 ]
@@ -52,20 +52,12 @@ _NAMES: Final = {"tools/call": "gen_ai.tool.name", "prompts/get": "gen_ai.prompt
 _URI_METHODS: Final = frozenset({"resources/read", "resources/subscribe", "resources/unsubscribe"})
 
 
-_LIBRARIES: Final[set[str]] = set()
-
-
 def has_opentelemetry() -> bool:
-    """Whether the program has imported OpenTelemetry; if only a library has, whether spans go anywhere."""
+    """Whether the program has imported OpenTelemetry. redis-py imports it, too; then, whether spans go anywhere."""
     trace = sys.modules.get("opentelemetry.trace")
-    if trace is None or not _LIBRARIES:
+    if trace is None or "redis" not in sys.modules:
         return trace is not None
     return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
-
-
-def imported_by_library(name: str) -> None:
-    """Note that the library *name* has imported OpenTelemetry, which does not mean that the program traces requests."""
-    _LIBRARIES.add(name)
 
 
 class Operation(Struct, frozen=True, kw_only=True):
@@ -91,6 +83,12 @@ class Operation(Struct, frozen=True, kw_only=True):
         return f"{self.method} {self.name}" if self.method in _NAMES and isinstance(self.name, str) else self.method
 
     @property
+    def measured(self) -> dict[str, str]:
+        """Those of the attributes that a server has few values of."""
+        kept = {"mcp.method.name", "mcp.protocol.version", "gen_ai.operation.name", *_NAMES.values()}
+        return {name: value for name, value in self.attributes.items() if name in kept}
+
+    @property
     def attributes(self) -> dict[str, str]:
         """The attributes of the span."""
         found = {"mcp.method.name": self.method, "mcp.protocol.version": self.revision}
@@ -106,10 +104,15 @@ class Operation(Struct, frozen=True, kw_only=True):
 
 
 class Outcome:
-    """Notes the result of the request on its span."""
+    """Notes the result of the request on its span.
+
+    Attributes:
+        failure: The kind of the failure; None without one.
+    """
 
     def __init__(self, span: Any) -> None:  # noqa: ANN401 (OpenTelemetry may be absent)
         self._span = span
+        self.failure: str | None = None
 
     def set(self, result: object) -> None:
         """Note *result*."""
@@ -127,6 +130,7 @@ class Outcome:
         self._fail(str(code), failure.message if isinstance(failure, RequestError) else "")
 
     def _fail(self, kind: str, description: str) -> None:
+        self.failure = kind
         status: Any = _trace().Status
         self._span.set_attribute("error.type", kind)
         self._span.set_status(status(_trace().StatusCode.ERROR, description or None))

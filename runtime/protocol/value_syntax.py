@@ -13,12 +13,19 @@ import re
 from binascii import Error as Base64Error
 from binascii import a2b_base64
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["base64_fault", "meta_key_fault", "mime_type_fault", "page_url_fault", "trace_context_fault", "uri_fault"]
+__all__ = [
+    "base64_fault",
+    "form_dialect_fault",
+    "meta_key_fault",
+    "mime_type_fault",
+    "page_url_fault",
+    "trace_context_fault",
+    "uri_fault",
+]
 
 _PERCENT: Final = "%[0-9A-Fa-f]{2}"
 _NAME: Final = r"A-Za-z0-9._~!$&'()*+,;=\-"  # RFC 3986: unreserved and sub-delims
@@ -35,6 +42,9 @@ _LOOPBACK: Final = r"127(?:\.[0-9]{1,3}){3}"
 
 _WORD: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _MIME_TYPE: Final = rf'{_WORD}/{_WORD}(?:[ \t]*;[ \t]*{_WORD}=(?:{_WORD}|"(?:[^"\\\r\n]|\\.)*"))*'
+
+# The keywords of forms mean the same in all of these.
+_FORM_DIALECT: Final = r"https?://json-schema\.org/(?:draft/2020-12|draft/2019-09|draft-0[467])/schema#?"
 
 _LABEL: Final = "[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _META_KEY: Final = rf"(?:{_LABEL}(?:\.{_LABEL})*/)?(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?"
@@ -60,6 +70,8 @@ def page_url_fault(url: str) -> str | None:
     Spec:
         2025-11-25, client/elicitation, "URL Mode Elicitation Requests": a valid URL; "Safe URL Handling": HTTPS.
     """
+    from urllib.parse import urlsplit  # noqa: PLC0415 (it takes a millisecond, and few servers send a user to a page)
+
     if not re.fullmatch(_URI, url):
         return "it is not a URL, such as https://example.com/page"
     try:
@@ -88,6 +100,18 @@ def base64_fault(data: str) -> str | None:
     except (Base64Error, ValueError):  # the latter for text that is not ASCII
         return "it is not base64; use base64.b64encode(data).decode()"
     return None
+
+
+def form_dialect_fault(schema: Mapping[str, object]) -> str | None:
+    """Return why the dialect of *schema*, that of a form, is not supported.
+
+    Spec:
+        2025-11-25 and 2026-07-28, basic/index, "JSON Schema Usage": an error indicates that a dialect is not supported.
+    """
+    named = schema.get("$schema")
+    if named is None or (isinstance(named, str) and re.fullmatch(_FORM_DIALECT, named)):
+        return None
+    return "the dialect of this JSON Schema is not supported; use https://json-schema.org/draft/2020-12/schema"
 
 
 def meta_key_fault(key: str) -> str | None:

@@ -7,7 +7,9 @@ pydantic only when it meets one.
 from __future__ import annotations
 
 import dataclasses
+import math
 import typing
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import msgspec
@@ -17,7 +19,16 @@ from mcpgen.runtime.errors import UsageError, quoted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["PydanticType", "any_object", "any_schema", "dump_value", "pydantic_type", "unmarked", "uses_pydantic"]
+__all__ = [
+    "PydanticType",
+    "any_object",
+    "any_schema",
+    "dump_value",
+    "pydantic_type",
+    "unmarked",
+    "uses_pydantic",
+    "whole_numbers",
+]
 
 # A type as annotations write it: a class, a union, or a generic of either. Python has no type for all of them.
 Annotation: TypeAlias = Any
@@ -28,6 +39,9 @@ _MAX_PROBLEMS = 10
 
 # In the schema of ``object``, because msgspec rejects an empty one.
 _ANYTHING = "x-mcpgen-anything"
+
+# Doubles represent all integers up to here exactly (IEEE 754), so 5.0 can be read as 5.
+_MAX_EXACT_INTEGER = 2**53
 
 
 class _AnyInstance(type):
@@ -75,15 +89,26 @@ class PydanticType(metaclass=_AnyInstance):
     def dump(cls, value: object) -> bytes:
         """Return a value of the type as JSON.
 
+        pydantic checks no model that exists, but `model_copy(update=…)`, `model_construct` and assignments can give its
+        fields any value. So the JSON is read again as the type. A serializer may write what the model does not read, or
+        leave a field out. Then the values of the fields themselves are checked.
+
         Raises:
-            ValueError: A field was set to a value of another type.
+            ValueError: A field was set to a value of another type, or to one that its constraints do not allow.
         """
         from pydantic_core import PydanticSerializationError  # noqa: PLC0415 (a model is here, so pydantic is)
 
         try:
-            return cast("bytes", cls.adapter.dump_json(value, by_alias=True, warnings="error"))
+            data = cast("bytes", cls.adapter.dump_json(value, by_alias=True, warnings="error"))
         except PydanticSerializationError as error:
             raise ValueError(quoted(str(error))) from error
+        try:
+            cls._validated(cls.adapter.validate_json, data)
+        except ValueError:
+            if _reads_names():
+                by_name = partial(cls.adapter.validate_python, strict=False, by_alias=False, by_name=True)
+                cls._validated(by_name, _field_values(value))
+        return data
 
     @classmethod
     def schema(cls, mode: str) -> dict[str, Any]:
@@ -105,6 +130,39 @@ def _problems(errors: Iterable[Any]) -> str:
     found = [f"`{'.'.join(map(str, each['loc']))}`: {each['msg']}" if each["loc"] else each["msg"] for each in errors]
     more = [f"and {len(found) - _MAX_PROBLEMS} more"] if len(found) > _MAX_PROBLEMS else []
     return "; ".join([*found[:_MAX_PROBLEMS], *more])
+
+
+def _reads_names() -> bool:
+    """Whether pydantic can read fields by their names when they have aliases: 2.11 and later."""
+    from pydantic import VERSION  # noqa: PLC0415 (a model is here, so pydantic is)
+
+    return tuple(map(int, VERSION.split(".")[:2])) >= (2, 11)
+
+
+def _field_values(value: object) -> object:
+    """Return a value with each model in it as a dict of its fields by name, whose values no serializer has changed.
+
+    Raises:
+        ValueError: A number is not finite: pydantic writes null or a text for it.
+    """
+    kind = type(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} is not a number of JSON")
+    if getattr(kind, "__pydantic_root_model__", False):
+        return _field_values(getattr(value, "root", None))
+    if dataclasses.is_dataclass(kind):
+        declared = [each.name for each in dataclasses.fields(kind)]
+        return {each: _field_values(getattr(value, each)) for each in declared if hasattr(value, each)}
+    if hasattr(kind, _VALIDATOR):
+        fields: Any = getattr(kind, "__pydantic_fields__", {})  # `vars` has cached properties, too
+        found: dict[str, Any] = {name: each for name, each in vars(value).items() if name in fields}
+        extra: dict[str, Any] = getattr(value, "__pydantic_extra__", None) or {}
+        return _field_values({**found, **extra})
+    if isinstance(value, dict):
+        return {key: _field_values(each) for key, each in cast("dict[object, object]", value).items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return list(map(_field_values, cast("Iterable[object]", value)))
+    return value
 
 
 def uses_pydantic(annotation: Annotation) -> bool:
@@ -168,6 +226,15 @@ def any_object(annotation: type, value: object) -> object:
         return annotation.read(value)
     # A custom type whose author wrote its schema by hand; msgspec makes a ValidationError of this.
     raise TypeError(f"A value of the type `{annotation.__name__}` cannot be read from JSON")
+
+
+def whole_numbers(value: object) -> object:
+    """Return JSON with 5 in place of 5.0: both are integers in JSON Schema, but only the first in msgspec."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) <= _MAX_EXACT_INTEGER else value
+    if isinstance(value, dict):
+        return {key: whole_numbers(each) for key, each in cast("dict[str, object]", value).items()}
+    return list(map(whole_numbers, cast("list[object]", value))) if isinstance(value, list) else value
 
 
 def any_schema(annotation: type) -> dict[str, Any]:

@@ -334,6 +334,8 @@ def _reason(error: Exception, program: str) -> str:
         if os.sep in program:
             return "the program, or the interpreter in its first line, does not exist"
         return "the program is not on PATH"
+    if isinstance(error, PermissionError) and Path(program).is_dir():
+        return "it is a folder; name a program or a Python file in it"
     if isinstance(error, PermissionError):
         return "it is not executable"
     return (error.strerror if isinstance(error, OSError) else None) or str(error)

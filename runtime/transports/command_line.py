@@ -18,6 +18,7 @@ __all__ = ["hide_userinfo", "is_url", "join_command", "missing_scheme", "split_c
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _USERINFO: Final = re.compile(r"(//)[^\s/]*@|(?:(?<=[\s'\"=])|^)()[^\s/@'\"=]+:[^\s/@]+@")
+_WINDOWS_PATH: Final = re.compile(r"[\"']?[A-Za-z]:\\")
 _SCHEMELESS: Final = re.compile(r"(?:[\w.-]+|\[[\da-fA-F:.]+\]):\d{1,5}(?:/\S*)?")
 
 
@@ -36,7 +37,14 @@ def split_command(command: str | Sequence[str | os.PathLike[str]]) -> tuple[str,
         try:
             words = tuple("" + os.fspath(each) for each in command)  # "" + refuses bytes
         except TypeError as error:
-            raise UsageError("the command must be a string or a list of strings, but has other items") from error
+            raise UsageError(
+                "the command must be a string, or a list of strings such as ['python', 'server.py']"
+            ) from error
+    if isinstance(command, str) and sys.platform != "win32" and _WINDOWS_PATH.match(command):
+        raise UsageError(
+            f"the program of the command {hide_userinfo(command)!r} is a path of Windows, but this system is not "
+            "Windows; write a path of this system, with /"
+        )
     if not words or not words[0]:
         raise UsageError(f"the command {hide_userinfo(repr(command))} names no program")
     if any("\0" in each for each in words):

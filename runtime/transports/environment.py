@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final, cast
 
 from mcpgen.runtime.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["check_environment", "child_environment"]
 
@@ -58,8 +56,13 @@ def check_environment(given: Mapping[str, str]) -> dict[str, str]:
     """Return a copy of *given*.
 
     Raises:
-        UsageError: A name or a value is not allowed in an environment.
+        UsageError: It is not a mapping, or a name or a value is not allowed in an environment.
     """
+    mapping = cast("object", given)
+    if not isinstance(mapping, Mapping):  # the value may have secrets, so it is not shown
+        raise UsageError(
+            f"`environment` must be a mapping of str to str, such as {{'NAME': 'value'}}, not {type(given).__name__}"
+        )
     for name, value in given.items():
         try:
             is_allowed = name and "=" not in name and "\0" not in name + value

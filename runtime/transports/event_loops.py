@@ -9,11 +9,12 @@ import sys
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import anyio
+import anyio.lowlevel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["EventLoop", "call_soon", "is_cancellation", "running_loop"]
+__all__ = ["EventLoop", "call_soon", "is_cancellation", "next_turn", "running_loop"]
 
 EventLoop: TypeAlias = Any
 """A loop of asyncio, or a token of trio; None where no event loop runs."""
@@ -49,6 +50,11 @@ def call_soon(loop: EventLoop, function: Callable[[], object]) -> bool:
     except RuntimeError:  # so does trio's RunFinishedError
         return False
     return True
+
+
+async def next_turn() -> None:
+    """Let the other tasks of the event loop run."""
+    await anyio.lowlevel.checkpoint()
 
 
 def is_cancellation(failure: BaseException) -> bool:

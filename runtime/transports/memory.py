@@ -72,7 +72,8 @@ class _Queue:
         if not self.is_closed:
             self._messages.append(message)
             self._size += len(message)
-            self._notify()
+            if self._changed is not None:
+                self._notify()
             if self._watcher is not None:
                 self._watcher()
 
@@ -103,8 +104,10 @@ class _Queue:
     def take_all(self) -> list[Frame | OversizedLine]:
         """Return all messages, oldest first."""
         messages, self._messages, self._size = self._messages, deque(), 0
-        self._notify()
-        return [self.as_frame(each) for each in messages]
+        if self._changed is not None:
+            self._notify()
+        limit = self._max_frame_bytes
+        return [each if len(each) <= limit else self.as_frame(each) for each in messages]
 
     def as_frame(self, message: bytes) -> Frame | OversizedLine:
         """Return *message* as a pipe would deliver it."""
@@ -162,7 +165,7 @@ async def _deliver(queue: _Queue, end: Endpoint) -> None:
         try:
             await delivery.over.wait()
         finally:
-            delivery.over.set()
+            delivery.is_over = True
         return
     while await queue.wait_message():
         end.receive(queue.take_all())
@@ -172,7 +175,8 @@ class _Delivery:
     """Delivery on asyncio: a callback in a later turn of the loop, which is cheaper than waking a task."""
 
     def __init__(self, queue: _Queue, end: Endpoint) -> None:
-        self.over = anyio.Event()
+        self.over = asyncio.Event()
+        self.is_over = False  # reading an event takes a call
         self._queue = queue
         self._end = end
         self._loop = asyncio.get_running_loop()
@@ -186,11 +190,12 @@ class _Delivery:
 
     def _deliver_now(self) -> None:
         self._is_due = False
-        if self.over.is_set():
+        if self.is_over:
             return
-        if not self._queue.is_empty:
-            self._end.receive(self._queue.take_all())
+        if frames := self._queue.take_all():
+            self._end.receive(frames)
         if self._queue.is_closed and self._queue.is_empty:
+            self.is_over = True
             self.over.set()
 
 

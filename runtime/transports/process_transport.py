@@ -26,7 +26,10 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 import anyio
+from anyio.lowlevel import checkpoint
 
+from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.protocol.argument_checks import check_file_path, check_flags
 from mcpgen.runtime.transports.child_process import ChildProcess, read_chunk
 from mcpgen.runtime.transports.child_stderr import ChildStderr
 from mcpgen.runtime.transports.command_line import hide_userinfo, join_command, split_command
@@ -34,13 +37,14 @@ from mcpgen.runtime.transports.descriptors import READ_BYTES, Sink, Source
 from mcpgen.runtime.transports.environment import check_environment, child_environment
 from mcpgen.runtime.transports.errors import ServerExited
 from mcpgen.runtime.transports.spawner import open_group
-from mcpgen.runtime.transports.stdio import Pump, open_pump
+from mcpgen.runtime.transports.stdio import open_pump
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
 
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.transports.interfaces import Channel, Endpoint
+    from mcpgen.runtime.transports.pump import Pump
     from mcpgen.runtime.transports.spawner import StartedFunction
 
 __all__ = ["Process"]
@@ -97,6 +101,11 @@ class Process:
     ) -> None:
         self._command = split_command(command)
         self._environment = check_environment(environment or {})
+        if directory is not None:
+            check_file_path("directory", directory)
+        check_flags(inherit_environment=inherit_environment)
+        if on_stderr is not None and not callable(on_stderr):
+            raise UsageError(f"`on_stderr` must be a function that takes a line, not {on_stderr!r}")
         self._directory = None if directory is None else os.fspath(directory)
         self._shown: tuple[str, str | None] | None = None  # in place of the program and the directory
         self._inherits_all = inherit_environment
@@ -335,7 +344,10 @@ class _ProcessChannel:
         """Cancel *scope* when the connection is over and the pipe is empty."""
         await self._is_over.wait()
         with anyio.move_on_after(_DRAIN_SECONDS):
-            while _is_readable(self._child.stdout):
+            while self._pump.is_behind or _is_readable(self._child.stdout):
+                if self._pump.is_behind:
+                    await checkpoint()
+                    continue
                 self._was_read = anyio.Event()
                 await self._was_read.wait()
         scope.cancel()

@@ -207,11 +207,13 @@ class _Tasks:
         self._held = []
 
     def release(self) -> None:
-        held, self._held = self._held or [], None
+        held, self._held = self._held, None
+        if not held:
+            return
         if len(held) == 1 or self._has_factory:
-            for handle, work in held:
-                self._enter(handle, work)
-        elif held:
+            for each in held:
+                self._enter(*each)
+        else:
             self._sharing.extend(held)
             if self._start_eagerly is None:
                 self._loop.create_task(self._run_sharing())
@@ -250,7 +252,8 @@ class _Tasks:
         try:
             await coroutine
         except asyncio.CancelledError:
-            if not handle.is_cancelled:
+            # `cancelling`: other code cancelled the task, such as `asyncio.run` when the event loop ends.
+            if not handle.is_cancelled and not (handle.task is not None and handle.task.cancelling()):
                 _LOG.exception("a handler raised a cancellation exception, but nothing cancelled the handler")
             raise
         except BaseException as error:  # noqa: BLE001 (the boundary: what was started fails alone, whatever it raises)

@@ -3,7 +3,10 @@
 Theory of operation. A handler that prints, C code that writes to descriptor 1, or a child that reads descriptor 0 would
 corrupt the protocol. So both descriptors are moved to other numbers, which no child inherits. In their place, 0 becomes
 the null device, and 1 a duplicate of 2, the standard error. The buffers of Python and C are flushed before the original
-descriptors are restored at the end.
+descriptors are restored at the end. They are not restored while functions still run in threads, which may print.
+
+Spec:
+    2024-11-05, basic/transports, "stdio": the server MUST NOT write anything to its stdout that is not a valid message.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ import contextlib
 import io
 import os
 import sys
+import threading
+import time
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from mcpgen.runtime.errors import UsageError
@@ -29,6 +34,12 @@ __all__ = ["StandardStreams"]
 _STDIN: Final = 0
 _STDOUT: Final = 1
 _STDERR: Final = 2
+
+# For threads that are ending already: those of asyncio that wait for a function.
+_THREAD_SECONDS: Final = 0.05
+
+# Threads that run no function: our own, and those of trio between two functions.
+_IDLE: Final = ("mcpgen ", "Trio thread ")
 
 
 class StandardStreams:
@@ -53,6 +64,7 @@ class StandardStreams:
     def __init__(self) -> None:
         self._originals: list[int] = []
         self._line_buffering: list[tuple[io.TextIOWrapper, bool]] = []
+        self._threads_before: set[threading.Thread] = set()
 
     def __enter__(self) -> Self:
         if StandardStreams._active is not None:
@@ -64,6 +76,7 @@ class StandardStreams:
         _redirect()
         self.source, self.sink = open_source(self._originals[0]), open_sink(self._originals[1])
         StandardStreams._active = self
+        self._threads_before = set(threading.enumerate())
         if not StandardStreams._has_fork_handler and hasattr(os, "register_at_fork"):
             StandardStreams._has_fork_handler = True
             os.register_at_fork(after_in_child=StandardStreams._close_in_child)
@@ -78,6 +91,9 @@ class StandardStreams:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if StandardStreams._active is not self:  # in a forked child
+            return
+        if _has_running(self._threads_before):
+            self._close()
             return
         for stream, was_line_buffered in self._line_buffering:
             _flush(stream)
@@ -98,6 +114,18 @@ class StandardStreams:
         self.sink.close()
         for original in self._originals:
             os.close(original)
+
+
+def _has_running(threads_before: set[threading.Thread]) -> bool:
+    """Return whether a thread that is not one of *threads_before* runs a function."""
+    deadline = time.monotonic() + _THREAD_SECONDS
+    for thread in threading.enumerate():
+        if thread in threads_before or thread is threading.current_thread() or thread.name.startswith(_IDLE):
+            continue
+        thread.join(max(0, deadline - time.monotonic()))
+        if thread.is_alive() and not thread.name.startswith(_IDLE):
+            return True
+    return False
 
 
 def _private(fd: int) -> int:

@@ -27,8 +27,8 @@ from mcpgen.runtime.transports.stdio import open_pump
 
 if TYPE_CHECKING:
     from mcpgen.runtime.transports.interfaces import Endpoint, ServerInterface
+    from mcpgen.runtime.transports.pump import Pump
     from mcpgen.runtime.transports.spawner import StartedFunction
-    from mcpgen.runtime.transports.stdio import Pump
 
 __all__ = ["run", "serve_stdio"]
 

@@ -25,6 +25,7 @@ from mcpgen.runtime.errors import (
     UsageError,
     printable,
 )
+from mcpgen.runtime.protocol.argument_checks import check_texts
 from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.transports.errors import ServerExited
 
@@ -256,6 +257,7 @@ class ClientGroup:
 
         If the names of two servers fit, as with ``a`` and ``a_b``, the one that lists the name is meant.
         """
+        check_texts(name=name)
         fitting = [each for each in (*self._clients, *self._failures) if name.startswith(f"{each}_")]
         if not fitting:
             kind = listing.removesuffix("s")

@@ -31,6 +31,7 @@ from mcpgen.runtime.adapt.json_pointer import is_array, is_object
 from mcpgen.runtime.api.hosts.jsonc import JsoncError, parse_jsonc
 from mcpgen.runtime.errors import UsageError, printable
 from mcpgen.runtime.http.client.transport import Http
+from mcpgen.runtime.protocol.argument_checks import check_file_path
 from mcpgen.runtime.transports.process_transport import Process
 
 if TYPE_CHECKING:
@@ -146,6 +147,7 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises:
         UsageError: The file cannot be read, or it is not the configuration of a host.
     """
+    check_file_path("path", path)
     file = Path(path).expanduser()
     shown = printable(str(file))
     try:
@@ -254,6 +256,8 @@ def _checked(given: Mapping[str, Any], ignored: tuple[str, ...]) -> dict[str, An
                 used[key] = [_text(f"args[{index}]", each) for index, each in enumerate(_sequence(key, value))]
             case "env" | "headers":
                 used[key] = {name: _text(f"{key}.{name}", each) for name, each in _texts(key, value).items()}
+            case _ if not isinstance(value, str):  # a number is text in `args`, but never a command or a URL
+                raise _EntryError(f"`{key}` must be a string, not {_kind(value)}")
             case _:
                 used[key] = _text(key, value)
     if kind == "command" and not used["command"]:

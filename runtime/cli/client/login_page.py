@@ -15,6 +15,8 @@ from mcpgen.runtime.http.client.auth.credentials import OAuth
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mcpgen.runtime.http.client.auth.token_store import TokenStore
+
 __all__ = ["LoginPage", "terminal_login"]
 
 
@@ -48,12 +50,15 @@ class LoginPage:
         return None
 
 
-def terminal_login(
+def terminal_login(  # noqa: PLR0913 (the options of `OAuth` that the commands have)
     *,
     client_id: str | None = None,
     client_secret: str | None = None,
     issuer: str | None = None,
     scopes: Sequence[str] | None = None,
+    redirect_uri: str | None = None,
+    assume_pkce: bool = False,
+    store: TokenStore | None = None,
 ) -> OAuth:
     """Return the credentials of the commands. Only where a user sits at the terminal may they ask for a login."""
     return OAuth(
@@ -61,6 +66,9 @@ def terminal_login(
         client_secret=client_secret,
         issuer=issuer,
         scopes=scopes,
+        redirect_uri=redirect_uri,
+        assume_pkce=assume_pkce,
+        store=store,
         visit=LoginPage(Screen(sys.stderr), Keyboard()),
         interactive=Keyboard.is_there(),
     )

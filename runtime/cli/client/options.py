@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, NotRequired, TypeVar
 
@@ -39,8 +40,10 @@ class _Seconds(click.FloatRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
         """Return *value* as a number."""
         try:
-            float(value)
+            is_number = not math.isnan(float(value))
         except ValueError:
+            is_number = False
+        if not is_number:
             self.fail(f"{value!r} is not a number.", param, ctx)
         return super().convert(value, param, ctx)
 

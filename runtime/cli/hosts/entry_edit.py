@@ -73,7 +73,7 @@ def _root(text: str) -> Node | None:
 
 def _object(member: Member) -> Node:
     if not isinstance(member.node.value, dict):
-        raise EditError(f"its `{member.key}` is not an object")
+        raise EditError(f'its `{member.key}` is not an object; write {{"{member.key}": {{}}}}, and try again')
     return member.node
 
 

@@ -117,12 +117,19 @@ class StdioRelay:
             self._child.release()  # kills processes that are left
 
     async def _read_last_output(self) -> None:
-        """Wait until the server's output is written, as long as the host reads it."""
+        """Wait until the server's output is written, as long as the host reads it.
+
+        A host that reads nothing has the time in which a server has to end.
+        """
+        written, deadline = -1, 0.0
         while not self._outputs_ended.is_set():
+            if self._output is not None and self._output.written_bytes != written:
+                written = self._output.written_bytes
+                deadline = anyio.current_time() + self._limits.stdin_seconds + self._limits.term_seconds
             with anyio.move_on_after(_LAST_OUTPUT_SECONDS):
                 await self._outputs_ended.wait()
             is_read_slowly = self._output is not None and self._output.is_blocked
-            if self._stop_count or not is_read_slowly:
+            if self._stop_count or not is_read_slowly or anyio.current_time() > deadline:
                 return
 
     async def _watch(self) -> None:
@@ -198,6 +205,11 @@ class _Copier:
         self._writer = ByteWriter(sink)
         self._trace = trace
 
+    @property
+    def written_bytes(self) -> int:
+        """How much the sink has taken."""
+        return self._writer.written_bytes
+
     async def run(self) -> None:
         """Copy until the source ends or the sink has no reader."""
         data = b"any"
@@ -233,9 +245,14 @@ class ByteReader:
 
 
 class ByteWriter:
-    """Write to a sink."""
+    """Write to a sink.
+
+    Attributes:
+        written_bytes: How much the sink has taken in `write_rest`.
+    """
 
     def __init__(self, sink: Sink) -> None:
+        self.written_bytes: int = 0
         self._sink = sink
         self._limiter = anyio.CapacityLimiter(1)
 
@@ -247,7 +264,9 @@ class ByteWriter:
     async def write_rest(self, rest: memoryview | None) -> bool:
         """Write *rest*, as fast as the reader reads; return False if the sink has no reader."""
         while rest:
+            before = len(rest)
             rest = await self._write_more(rest)
+            self.written_bytes += before - len(rest or b"")
         return rest is not None
 
     async def _write_more(self, rest: memoryview) -> memoryview | None:

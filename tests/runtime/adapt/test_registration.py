@@ -263,6 +263,24 @@ def test_commands_know_a_draft_that_is_registered(folder: Path) -> None:
     assert 2 == run(folder, "-m", "mcpgen", "--register", "no.such", "inspect", "served.py").returncode
 
 
+def test_the_process_of_a_server_knows_a_draft_that_is_registered(folder: Path) -> None:
+    (folder / "plain.py").write_text(
+        "from mcpgen import Server\nserver = Server('d', revisions=['next', '2026-07-28'])\n", encoding="utf-8"
+    )
+    inspected = run(folder, *COMMAND, "inspect", "plain.py")
+
+    assert 0 == inspected.returncode, inspected.stderr
+
+
+def test_a_package_around_drafts_is_refused_with_their_names(tmp_path: Path) -> None:
+    (tmp_path / "around" / "vone").mkdir(parents=True)
+    (tmp_path / "around" / "__init__.py").touch()
+    (tmp_path / "around" / "vone" / "methods.py").touch()
+    refused = run(tmp_path, "-m", "mcpgen", "--register", "around", "inspect", "x.py")
+
+    assert "the package around has no bindings itself; name a package in it: around.vone" in refused.stderr
+
+
 META = {
     "io.modelcontextprotocol/protocolVersion": "next",
     "io.modelcontextprotocol/clientCapabilities": {},

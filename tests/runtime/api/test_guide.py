@@ -40,13 +40,15 @@ from mcpgen.runtime import errors
 from mcpgen.runtime.client.outgoing_requests import CallOptions
 from mcpgen.runtime.http import errors as http_errors
 from mcpgen.runtime.http.server.application_options import Options as AsgiOptions
-from mcpgen.runtime.http.server.event_store import MemoryEventStore
 from mcpgen.runtime.limits import (
     MAX_COMPLETION_VALUES,
+    MAX_FORM_FIELDS,
+    MAX_RESPONSE_VALUES,
     MAX_SCHEMA_DEPTH,
     HttpLimits,
     RateLimit,
 )
+from mcpgen.runtime.server.event_store import MemoryEventStore
 from mcpgen.runtime.server.request_state import MAX_CONTENT_BYTES, MIN_KEY_BYTES
 from mcpgen.runtime.server.tasks.memory_task_store import MemoryTaskStore
 from mcpgen.runtime.transports import memory
@@ -56,6 +58,8 @@ from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+from mcpgen.runtime.server.tasks.extension_tasks import MAX_TASK_IDS
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guide"
 PAGES = sorted(GUIDE.glob("*.md"))
@@ -254,6 +258,8 @@ class Story:
             case "text", "" if block.is_exchange:
                 exchange = Exchange(self.module.server, block.text)
                 assert exchange.steps == anyio.run(exchange.take_place), f"line {block.line}"
+            case "nginx" | "ini" | "yaml", "":
+                pass  # for other programs; tests/runtime/http/cluster/test_behind_nginx.py runs nginx with its block
             case _:
                 pytest.fail(f"line {block.line}: nobody runs a block of {block.language!r} {block.title!r}")
 
@@ -467,6 +473,9 @@ def test_the_guide_has_what_no_limit_changes() -> None:
         "entries in one page of a list": f"{inspect.signature(Server).parameters['page_size'].default}",
         "content of one `requestState": in_bytes(MAX_CONTENT_BYTES),
         "length of a key in `state_keys`, at least": in_bytes(MIN_KEY_BYTES),
+        "values in the `inputResponses` of a request": f"{MAX_RESPONSE_VALUES:,}",
+        "fields of a form that a client shows": f"{MAX_FORM_FIELDS}",
+        "tasks in the `taskIds` of one stream": f"{MAX_TASK_IDS}",
     }
 
     assert expected == table("limits.md", "fixed limit")

@@ -283,6 +283,8 @@ async def test_the_limit_may_hold_for_some_tools_only() -> None:
 def test_a_limit_of_nothing_is_refused() -> None:
     with pytest.raises(UsageError, match="`max_bytes` is 0; it must be a number of bytes, 1 or more"):
         ResponseLimitingMiddleware(0)
+    with pytest.raises(UsageError, match=r"`methods` must be a list of strings, such as \['tools/call'\], not 'ping'"):
+        LoggingMiddleware(methods="ping")
 
 
 # --- errors

@@ -193,6 +193,7 @@ def test_a_cancelled_server_closes_its_connections_and_its_socket(file: Path) ->
         ({"http": "192.0.2.1:0"}, "cannot listen on 192.0.2.1:0"),
         ({"http": "127.0.0.1:0", "path": "mcp"}, "`path` is 'mcp'; it must begin with /"),
         ({"http": "127.0.0.1:0", "pth": "/mcp"}, "{name}() has no option `pth`; the options are http, path, "),
+        ({"htp": "127.0.0.1:8000"}, "{name}() has no option `htp`; the options are http, path, "),
         ({"path": "/mcp"}, 'the option `path` of {name}() is for HTTP; add the address: http="127.0.0.1:8000"'),
         ({"port": 8000}, "{name}() has no option `port`; to serve over HTTP, give the address: run(http="),
         ({"host": "::1", "http": "[::1]:1"}, "{name}() has no option `host`; to serve over HTTP"),
@@ -281,7 +282,7 @@ def test_a_file_finds_the_modules_that_its_client_finds(
     ("name", "reason"),
     [
         ("missing.py", "which does not exist"),
-        (".", "which is not a Python file (.py); for a program, pass a command, such as ['"),
+        (".", "which is a folder; name a Python file in it"),
         ("server.sh", "which is not a Python file (.py); for a program, pass a command, such as ['"),
     ],
 )

@@ -229,3 +229,21 @@ async def test_what_is_not_a_type_of_json_is_refused_before_the_tool_is_called(r
             await client.call_tool("count", returns=returns)
 
     assert [] == calls
+
+
+async def test_a_whole_number_with_a_fraction_of_zero_is_an_integer() -> None:
+    """JSON Schema counts 5.0 as an integer, and some servers write it so."""
+    sent: list[Any] = [5.0]
+    whole = Server("whole", version="1.0")
+
+    @whole.tool(structured=False)
+    def number() -> CallToolResult:
+        return CallToolResult(content=[], structured_content={"result": sent[0]})
+
+    async with connect(whole) as client:
+        assert "5" == repr(await client.call_tool("number", returns=int))
+        assert "5.0" == repr(await client.call_tool("number", returns=float))
+        assert "5.0" == repr(await client.call_tool("number", returns=object))
+        sent[0] = 5.5
+        with pytest.raises(UnexpectedResult, match="Expected `int`, got `float`"):
+            await client.call_tool("number", returns=int)

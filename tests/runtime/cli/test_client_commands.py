@@ -631,6 +631,14 @@ def test_a_server_that_does_not_answer_the_first_question_is_noted_without_pytho
     assert f"Note: {note}\n" == err
 
 
+def test_a_server_that_is_being_ended_is_not_noted_as_slow() -> None:
+    """`sleep` reads no input, so the client needs two more seconds to end it."""
+    status, _, err = run("inspect", "sleep 30", "--no-cache", "--timeout", "0.5")
+
+    assert 1 == status
+    assert "Error: the server 'sleep 30' was not ready within 0.5 seconds\n" == err
+
+
 def test_arguments_that_do_not_fit_are_explained_with_what_the_tool_takes() -> None:
     status, out, err = run("call", COMMAND, "book", "boot=x", "people=some")
 

@@ -161,7 +161,7 @@ def test_what_the_server_refuses_is_said_and_secrets_are_not(server: Server, sta
         (("inspect", "URL", "--header", "X: s\u00e9cret"), "`--header` has an invalid value for X"),
         (("inspect", "URL", "--bearer-env", "NOTHING"), "NOTHING (`--bearer-env`) is not set, or empty."),
         (("trace", "--bearer-env", "NOTHING", "--", "URL"), "NOTHING (`--bearer-env`) is not set, or empty."),
-        (("inspect", "URL", "--bearer-env", "TOKEN"), "a bearer token must be one or more characters of visible ASCII"),
+        (("inspect", "URL", "--bearer-env", "TOKEN"), "a bearer token must be visible ASCII without spaces"),
         (("inspect", "ftp://user:secret@example.com"), "'ftp://…' is not a URL of http or https"),
     ],
 )  # fmt: skip

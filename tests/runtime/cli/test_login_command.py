@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -74,7 +75,32 @@ async def test_a_login_is_stored_for_the_other_commands(desk: Desk) -> None:
         assert 1 == len(world.logins)
 
 
+async def test_more_scopes_are_requested_of_a_user_who_is_logged_in(desk: Desk) -> None:
+    async with login_world() as world:
+        await log_in(desk, world)
+        status, out, _ = await log_in(desk, world, "--scope", "write")
+        assert (0, f"You are logged in to {world.url}.\n") == (status, out)
+        assert ["read offline_access", "read offline_access write"] == [each["scope"] for each in world.logins]
+
+        terminal = await desk.terminal("login", "--scope", "write", "--scope", "read", world.url)
+        _, out, _ = await desk.end(terminal)
+        assert "already" in out
+        world.needed = ["read", "write"]
+        assert (0, "Hello, Ann!\n") == (await desk.run("call", world.url, "greet", "name=Ann"))[:2]
+
+
+async def test_a_login_for_more_scopes_that_fails_keeps_the_tokens(desk: Desk) -> None:
+    async with login_world() as world:
+        await log_in(desk, world)
+        world.overrides["/token"] = (400, {}, b'{"error": "access_denied"}')
+        status, _, said = await log_in(desk, world, "--scope", "write")
+        assert (1, True) == (status, "access_denied" in said)
+
+        assert (0, "Hello, Ann!\n") == (await desk.run("call", world.url, "greet", "name=Ann"))[:2]
+
+
 async def test_the_redirected_url_can_be_pasted(desk: Desk) -> None:
+    """Incident: a machine without a browser could not log in (ext-auth 18)."""
     async with login_world() as world:
         terminal = await desk.terminal("login", world.url)
         redirected = await visit(await desk.page(terminal))
@@ -132,6 +158,28 @@ async def test_a_client_that_is_registered_can_be_named(desk: Desk) -> None:
         status, _, err = await desk.run("login", "--client-id", "mine", "--client-secret-env", "NONE", world.url)
 
         assert (2, True) == (status, "NONE (`--client-secret-env`) is not set" in err)
+
+
+async def test_the_redirect_uri_can_be_a_registered_one(desk: Desk) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        uri = f"http://127.0.0.1:{free.getsockname()[1]}/back"
+    async with login_world() as world:
+        assert 0 == (await log_in(desk, world, "--client-id", "mine", "--redirect-uri", uri))[0]
+        assert uri == world.logins[0]["redirect_uri"]
+        terminal = await desk.terminal("login", "--redirect-uri", "ftp://127.0.0.1/back", world.url)
+
+        assert "`--redirect-uri` must be a URL of https, or of http at localhost" in (await desk.end(terminal))[2]
+
+
+async def test_pkce_can_be_assumed(desk: Desk) -> None:
+    async with login_world() as world:
+        del world.metadata["code_challenge_methods_supported"]
+        status, _, seen = await desk.end(await desk.terminal("login", world.url))
+        assert (1, True) == (status, "run `mcpgen login --assume-pkce URL`" in seen)
+
+        assert 0 == (await log_in(desk, world, "--assume-pkce"))[0]
+        assert "S256" == world.logins[0]["code_challenge_method"]
 
 
 async def test_a_login_that_is_not_needed_says_so(desk: Desk) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from base64 import b64encode
 from typing import TYPE_CHECKING
 
 import httpx
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
         (["--http", "8000"], "'8000' is not HOST:PORT, such as 127.0.0.1:8000 or [::1]:8000"),
         (["--http", ":8000"], "':8000' is not HOST:PORT, such as"),
         (["--http", "::1:8000"], "'::1:8000' is not HOST:PORT, such as"),
-        (["--http", "127.0.0.1:70000"], "'127.0.0.1:70000' is not HOST:PORT, such as"),
+        (["--http", "127.0.0.1:70000"], "'127.0.0.1:70000' has the port 70000, which is not between 0 and 65535"),
         (["--http", "http://127.0.0.1:8000/mcp"], "'http://127.0.0.1:8000/mcp' is not HOST:PORT, such as"),
         (["--http", "192.0.2.1:0"], "cannot listen on 192.0.2.1:0"),
         (["--http", "127.0.0.1:0", "--path", "mcp"], "`--path` is 'mcp'; it must begin with /"),
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
         (["--http", "127.0.0.1:0", "--allow-host", "a/b"], "`--allow-host` has the invalid entry 'a/b'; examples are"),
         (
             ["--path", "/other"],
-            "`--path`, `--allow-origin`, `--allow-host` and `--trusted-proxy` are for HTTP: add `--http HOST:PORT`.",
+            "`--path`, `--health`, `--allow-origin`, `--allow-host` and `--trusted-proxy` are for HTTP: add `--http",
         ),
         (["--allow-host", "example.com"], "are for HTTP: add `--http HOST:PORT`."),
     ],
@@ -167,6 +168,42 @@ def test_a_server_can_demand_access_tokens(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
+def test_a_server_can_ask_about_opaque_tokens(tmp_path: Path) -> None:
+    (tmp_path / "demo.py").write_text(_FILES, encoding="utf-8")
+    resource = "https://mcp.example.com/mcp"
+    with running_issuer() as issuer:
+        answer = {"active": True, **issuer.claims(scope="mcp files:write")}
+        issuer.documents["/introspect"] = lambda form: answer if "token=1234&" in form else {"active": False}
+        options = ["--resource", resource, "--auth-issuer", issuer.url, "--auth-introspection", "AN_ID", "A_SECRET"]
+        command = [sys.executable, "-m", "mcpgen", "serve", "demo.py", "--http", "127.0.0.1:0", *options]
+        environment = {**os.environ, "AN_ID": "files", "A_SECRET": "s3cret"}
+        with subprocess.Popen(
+            command, stderr=subprocess.PIPE, cwd=tmp_path, encoding="utf-8", env=environment
+        ) as process:
+            try:
+                assert process.stderr
+                url = process.stderr.readline().split()[-1]
+                called = [
+                    subprocess.run(
+                        [sys.executable, "-m", "mcpgen", "call", "--bearer-env", "TOKEN", url, "write"],
+                        env={**os.environ, "TOKEN": token},
+                        capture_output=True,
+                        check=False,
+                        encoding="utf-8",
+                    )
+                    for token in ("1234", "4321")
+                ]
+            finally:
+                process.terminate()
+
+    assert ["ann\n", ""] == [each.stdout for each in called]
+    assert {f"Basic {b64encode(b'files:s3cret').decode()}"} == {credentials for _, credentials in issuer.forms}
+
+
+_ENOUGH = ["--http", "127.0.0.1:0", "--resource", "https://a.example/mcp", "--auth-issuer", "https://a.example"]
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -180,6 +217,15 @@ def test_a_server_can_demand_access_tokens(tmp_path: Path) -> None:
         (
             ["--http", "127.0.0.1:0", "--resource", "https://a.example/mcp", "--auth-issuer", "a.example"],
             "`--auth-issuer` has 'a.example'; it must be a URL",
+        ),
+        (["--auth-introspection", "HOME", "PATH"], "Access tokens need all of"),
+        (
+            [*_ENOUGH, "--auth-introspection", "HOME", "NOT_\x1bSET"],
+            "The environment variable NOT_\\x1bSET (`--auth-introspection`) is not set",
+        ),
+        (
+            [*_ENOUGH, "--auth-issuer", "https://b.example", "--auth-introspection", "HOME", "PATH"],
+            "needs a single `--auth-issuer`",
         ),
     ],
 )

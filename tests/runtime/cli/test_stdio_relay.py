@@ -125,6 +125,22 @@ def test_what_was_said_last_waits_for_a_host_that_reads_slowly(host: Host) -> No
 
 
 @pytest.mark.slow
+def test_a_host_that_reads_nothing_does_not_keep_us(host: Host) -> None:
+    flood = "import os\nwhile True: os.write(1, b'x' * 65536)"
+
+    async def run() -> int | None:
+        limits = ClientLimits(stdin_seconds=0.2, term_seconds=0.2)
+        relay = StdioRelay(Process([sys.executable, "-c", flood]), host, Eyes(), limits)
+        os.close(host.stdin)
+        host.stdin = os.open(os.devnull, os.O_RDONLY)  # for `close`
+        with anyio.fail_after(PATIENCE_SECONDS):
+            await relay.run()
+        return relay.status
+
+    assert -15 == anyio.run(run)
+
+
+@pytest.mark.slow
 def test_what_holds_the_output_open_does_not_keep_us(host: Host) -> None:
     program = "import subprocess; subprocess.Popen(['sleep', '5'], start_new_session=True)"
 

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import anyio
+import anyio.lowlevel
+import msgspec
 import pytest
+from msgspec import Raw
 
-from mcpgen import ClientLimits, Context, RequestRefused, Server, connect
+from mcpgen import ClientLimits, Context, MemoryTaskStore, RequestError, RequestRefused, Server, connect
+from mcpgen.runtime.client.incoming_requests import checked_form
+from mcpgen.runtime.client.result_cache import ResultCache
+from mcpgen.runtime.client.result_reader import ResultReader
 from mcpgen.runtime.client.subscriptions import Change, ChangeStream
+from mcpgen.runtime.client.task_support import TaskSupport
 from mcpgen.runtime.http.client.http_session import HttpSession
+from mcpgen.runtime.http.client.response_body import read_events
+from mcpgen.runtime.http.sse import EventReader
+from mcpgen.runtime.limits import MAX_FORM_FIELDS
+from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.protocol.reading_policy import ReadingPolicy
 from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter
 from mcpgen.runtime.transports.auto_reset_event import auto_reset_event
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncGenerator, Sequence
 
 
 @pytest.mark.anyio
@@ -76,3 +88,133 @@ def test_a_long_id_of_a_server_is_not_kept() -> None:
         session.add_server_request("x" * size)
 
     assert ["x" * 1000] == list(session.server_requests)
+
+
+def test_the_tools_that_run_as_tasks_are_kept_up_to_a_size_and_without_invalid_ones() -> None:
+    support = TaskSupport()
+    names = ["a", "x" * 10_000_000, "y" * 10_000_000]
+    tools: list[object] = [{"name": each, "execution": {"taskSupport": "required"}} for each in names]
+    support.learn(Raw(msgspec.json.encode({"tools": [{"name": 1}, {"execution": None}, 5, *tools], "nextCursor": "2"})))
+
+    assert [True, True, False] == [each in support for each in names]
+    assert (6, "2", "required", "forbidden") == (support.count, support.cursor, support.of("a"), support.of(names[2]))
+
+    support.learn(Raw(b"[]"))
+
+    assert support.cursor is None
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("limits", [{"max_items": 25}, {"max_list_bytes": 1000}, {"max_pages": 3}])
+async def test_a_call_looks_for_its_tool_in_no_more_pages_than_a_list_has(limits: dict[str, int]) -> None:
+    server = Server("many", page_size=10, tasks=MemoryTaskStore())
+    asked: list[str] = []
+
+    @server.middleware
+    async def note(params: Any, context: Any, call_next: Any) -> Any:
+        asked.append(context.method)
+        return await call_next(params, context)
+
+    async def done() -> str:
+        return "done"
+
+    for number in range(100):
+        server.tool(name=f"tool{number:03}", task=number == 99)(done)
+    limited = ClientLimits(**limits)
+    async with connect(server, revisions=["2025-11-25"], limits=limited, tasks=True) as client:
+        assert "done" == (await client.call_tool("tool099")).text
+
+    assert 3 >= asked.count("tools/list")
+
+
+FIELDS = {f"field{number}": {"type": "string"} for number in range(MAX_FORM_FIELDS + 1)}
+
+
+@pytest.mark.parametrize("again", [{}, {"requestedSchema": {"type": "object", "properties": {}}}])
+def test_a_form_with_too_many_fields_is_refused_before_it_is_decoded(again: dict[str, object]) -> None:
+    form = {"message": "m", "requestedSchema": {"type": "object", "properties": FIELDS}}
+    written = msgspec.json.encode(form)
+    if again:  # the last one of equal keys counts
+        written = written[:-1] + b"," + msgspec.json.encode(again)[1:]
+        assert len(written) > 2 * len(checked_form(Raw(written)))
+    else:
+        with pytest.raises(RequestError, match="has 501 fields; this client reads at most 500"):
+            checked_form(Raw(written))
+
+
+@pytest.mark.anyio
+async def test_a_result_that_is_not_valid_is_read_in_several_turns() -> None:
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await anyio.lowlevel.checkpoint()
+            turns += 1
+
+    tools = [{"name": "good", "inputSchema": {"type": "object"}}, {"name": 1}]
+    reader = ResultReader("2026-07-28", "2024-11-05", ReadingPolicy("the server"))
+    ask = codec("2026-07-28", "2024-11-05", "client").outgoing_request("tools/list")
+    async with anyio.create_task_group() as group:
+        group.start_soon(count)
+        await anyio.lowlevel.checkpoint()
+        before = turns
+        found = await reader.read(ask, Raw(msgspec.json.encode({"tools": tools})))
+        passed = turns - before
+        group.cancel_scope.cancel()
+
+    assert ["good"] == [each.name for each in found.tools]
+    assert passed >= 4  # one for each of three later revisions, and one to normalise it
+
+
+class Body:
+    """A response of one chunk."""
+
+    headers: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, chunk: bytes) -> None:
+        self.chunk = chunk
+
+    async def chunks(self) -> AsyncGenerator[bytes]:
+        yield self.chunk
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("chunk", "least"), [(b"data:x\n\n" * 1000, 6), (b":\n" * 100_000, 5), (b"data:x\n\n", 0)])
+async def test_a_long_chunk_of_a_stream_is_read_in_several_turns(chunk: bytes, least: int) -> None:
+    turns, events = 0, 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await anyio.lowlevel.checkpoint()
+            turns += 1
+
+    def receive(_: object) -> bool:
+        nonlocal events
+        events += 1
+        return False
+
+    async def ready() -> None:
+        pass
+
+    response: Any = Body(chunk)
+    async with anyio.create_task_group() as group:
+        group.start_soon(count)
+        await anyio.lowlevel.checkpoint()
+        before = turns
+        await read_events(response, EventReader(), receive, ready)
+        passed = turns - before
+        group.cancel_scope.cancel()
+
+    assert chunk.count(b"data") == events
+    assert passed >= least
+
+
+@pytest.mark.parametrize(("uri", "is_kept"), [("mem://other", True), ("mem://" + "x" * 8192, False)])
+def test_a_change_with_a_long_uri_is_compared_with_no_result_that_is_kept(uri: str, *, is_kept: bool) -> None:
+    cache = ResultCache(10_000)
+    cache.put(("resources/read", "mem://a"), Raw(b'{"ttlMs":1000000}'), cache.state)
+    cache.changed(Change("resource", uri))
+
+    assert is_kept == (cache.get(("resources/read", "mem://a")) is not None)

@@ -404,6 +404,10 @@ def unevaluated(depth: int) -> dict[str, Any]:
     return schema
 
 
+LOOKUPS: dict[str, Any] = {
+    "anyOf": [{"properties": {f"a{each}": True}} for each in range(2000)],
+    "unevaluatedProperties": False,
+}
 TWICE = [{"items": {"$ref": "#"}}, {"items": {"$ref": "#"}}]
 
 
@@ -414,6 +418,8 @@ TWICE = [{"items": {"$ref": "#"}}, {"items": {"$ref": "#"}}]
         (chained(30, "oneOf", times=2), 1),
         ({"propertyNames": {"$ref": "#/$defs/a0"}, "$defs": chained(30, "anyOf", times=2)["$defs"]}, {"a": 1}),
         (unevaluated(30), {"a": 1}),
+        (LOOKUPS, {str(each): each for each in range(20_000)}),
+        (LOOKUPS | {"unevaluatedProperties": True, "unevaluatedItems": False}, list(range(20_000))),
         ({"anyOf": TWICE, "type": "array"}, nested(60)),
         ({"properties": {"a": {"$ref": "#"}}, "patternProperties": {"a": {"$ref": "#"}}}, {"a": nested(3)}),
     ],

@@ -363,9 +363,8 @@ def test_a_server_with_tasks_need_not_list_them() -> None:
 
 
 @pytest.mark.parametrize("revision", LABELS)
-def test_every_request_of_a_server_but_ping_and_those_of_tasks_needs_a_capability(revision: str) -> None:
+def test_every_request_of_a_server_but_ping_needs_a_capability(revision: str) -> None:
     methods = bindings(revision).methods
     requests = {*methods.SERVER_REQUESTS, *methods.INPUT_REQUESTS}
-    without = {method for method in requests if method == "ping" or method.startswith("tasks/")}
 
-    assert requests - without <= set(CLIENT_CAPABILITIES)
+    assert requests - {"ping"} <= set(CLIENT_CAPABILITIES)

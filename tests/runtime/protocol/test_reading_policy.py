@@ -149,3 +149,11 @@ def test_five_point_zero_is_an_integer_also_for_a_strict_reader(caplog: pytest.L
     assert found is not None
     assert {"completion": {"values": [], "total": 5}} == msgspec.json.decode(found)
     assert [] == caplog.messages
+
+
+@pytest.mark.parametrize(("count", "is_read"), [(19_990, True), (20_010, False)])
+def test_params_of_many_values_are_not_normalised(count: int, *, is_read: bool) -> None:
+    params = Raw(msgspec.json.encode({"cursor": None, "other": [0] * count}))
+    read = ReadingPolicy("a client").payload("2025-11-25", "tools/list", "params", "client", params)
+
+    assert is_read == (read is not None)

@@ -96,10 +96,10 @@ def test_a_command_is_a_sequence_or_is_split_as_a_shell_would(command: Any, word
         ("cat \\", "No escaped character"),
         ("cat x\0y", "contains a NUL"),
         (["cat", "x\0y"], "contains a NUL"),
-        (["cat", 1], "must be a string or a list"),
-        ([b"cat"], "must be a string or a list"),
-        (b"cat", "must be a string or a list"),
-        (None, "must be a string or a list"),
+        (["cat", 1], "must be a string, or a list of strings"),
+        ([b"cat"], "must be a string, or a list of strings"),
+        (b"cat", "must be a string, or a list of strings"),
+        (None, "must be a string, or a list of strings"),
     ],
 )
 def test_a_command_that_is_none_is_refused_with_a_reason(command: Any, message: str) -> None:

@@ -22,13 +22,15 @@ from mcpgen.runtime.protocol.framing import LineFramer
 from mcpgen.runtime.transports import descriptors
 from mcpgen.runtime.transports.descriptors import Sink, Source, open_sink, open_source
 from mcpgen.runtime.transports.spawner import open_spawner
-from mcpgen.runtime.transports.stdio import Pump, open_pump
+from mcpgen.runtime.transports.stdio import open_pump
 from tests.harness.echo_server import EchoEndpoint
 from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
     from pathlib import Path
+
+    from mcpgen.runtime.transports.pump import Pump
 
 pytestmark = pytest.mark.anyio
 
@@ -198,6 +200,15 @@ async def test_what_comes_at_once_is_handed_over_at_once_and_answered_with_one_w
     assert list(range(200)) == sorted(each["id"] for each in answers)
     assert [200] == [len(each) for each in talk.endpoint.received]
     assert 1 == len(talk.written)
+
+
+async def test_hundreds_of_frames_of_one_read_are_handed_over_in_several_turns(pipes: Line) -> None:
+    os.write(pipes.far_in, b'{"id":1}\n' * 1000)
+    async with talking(pipes) as talk:
+        while sum(map(len, talk.endpoint.received)) < 1000:
+            await anyio.lowlevel.checkpoint()
+
+    assert 256 == max(map(len, talk.endpoint.received))
 
 
 async def test_long_messages_pass_in_both_directions(wire: Line) -> None:

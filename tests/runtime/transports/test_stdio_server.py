@@ -427,6 +427,58 @@ def test_run_returns_and_gives_the_streams_back(start: Callable[..., Served]) ->
     assert "said by C\n" in err
 
 
+PRINTING: Final = """
+from mcpgen import Server
+server = Server("prints", version="1")
+
+@server.tool
+def go_on() -> str:
+    print("started", file=sys.stderr, flush=True)
+    until = time.monotonic() + 3
+    print("no message", flush=True)
+    # Not with `print`: CPython aborts if it exits while a daemon thread, such as one of trio, holds its lock.
+    while time.monotonic() < until:
+        os.write(1, b"not one either\\n")
+        time.sleep(0.001)
+    return "late"
+"""
+CALL: Final = (
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"go_on","arguments":{},"_meta":{'
+    b'"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}\n'
+)
+
+
+@pytest.mark.spec("2024-11-05", "basic/transports#stdio", "9898eb14")
+@pytest.mark.spec("2026-07-28", "basic/transports/stdio", "3058675d")
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("is_signal", [True, False])
+def test_what_a_function_prints_while_the_process_ends_is_not_written_to_the_protocol(
+    start: Callable[..., Served], backend: str, *, is_signal: bool
+) -> None:
+    served = start(*program(f"{PRINTING}\nstdio_server.run(server, backend={backend!r})\nprint('after')"))
+    os.write(served.stdin, CALL)
+    served.says("started")
+    if is_signal:
+        served.process.terminate()
+    else:
+        served.close_input()
+    status, out, err, _ = served.end()
+
+    assert (0, b"") == (status, out)
+    assert "after" in err
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_the_streams_are_given_back_after_functions_have_ended(start: Callable[..., Served], backend: str) -> None:
+    text = PRINTING.replace("+ 3", "+ 0.01")
+    served = start(*program(f"{text}\nstdio_server.run(server, backend={backend!r})\nprint('back')"))
+    os.write(served.stdin, CALL)
+    assert "late" == served.answer()["result"]["content"][0]["text"]
+    served.close_input()
+
+    assert (0, b"back\n") == served.end()[:2]
+
+
 def test_two_servers_on_the_same_streams_are_an_error(start: Callable[..., Served]) -> None:
     text = """
 from mcpgen.runtime.transports.standard_streams import StandardStreams
@@ -492,7 +544,7 @@ go = threading.Event()
 def work():
     go.wait()
     time.sleep(1.5)
-    os.write(1, b"done\\n")
+    os.write(2, b"done\\n")
 threading.Thread(target=work).start()
 stdio_server.run(EchoServer())
 go.set()
@@ -502,7 +554,10 @@ go.set()
     served.says("waiting")
     served.close_input()
 
-    assert (0, b"done\n") == served.end()[:2]
+    status, out, err, _ = served.end()
+
+    assert (0, b"") == (status, out)
+    assert "done\n" in err
 
 
 def test_what_the_lifespan_raises_comes_out_of_run(start: Callable[..., Served]) -> None:
@@ -668,6 +723,11 @@ other = EchoServer()
             "Error: There is no `one.two` in demo.py. Its servers: demo.py:one",
         ),
         ("one = 'text'", "demo.py:one", "Error: `one` in demo.py is not a Server; it is of type str."),
+        (
+            "one = EchoServer()\ntext = 'x'",
+            "demo.py:text",
+            "Error: `text` in demo.py is not a Server; it is of type str. Its servers: demo.py:one",
+        ),
         ("", "demo.py:EchoServer", "Error: `EchoServer` in demo.py is not a Server; it is a class."),
         (
             "from mcpgen import Server\napp = Server('s').asgi()",

@@ -115,7 +115,7 @@ def test_the_value_changes_in_one_place_and_no_other_text_goes(before: str, arou
     [
         ("[]", "it is not a JSON object"),
         ('{"s": }', "it is not valid JSON: line 1, column 7: a JSON value is missing"),
-        ('{"s": []}', "its `s` is not an object"),
+        ('{"s": []}', 'its `s` is not an object; write {"s": {}}, and try again'),
         ('{"s": {}, "s": {}}', "it has `s` twice; remove one of them"),
         ('{"s": {"new": 1, "n\\u0065w": 2}}', "it has `new` twice; remove one of them"),
         ("// only a comment", "it is not valid JSON: line 1, column 18: a JSON value is missing"),

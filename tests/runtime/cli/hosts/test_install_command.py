@@ -253,7 +253,10 @@ BROKEN: dict[str, tuple[bytes, str]] = {
         "cannot be changed: it is not valid JSON: line 1, column 32: a comma or a closing brace is missing.",
     ),
     "a list": (b"[]", "cannot be changed: it is not a JSON object."),
-    "servers as a list": (b'{"mcpServers": []}', "cannot be changed: its `mcpServers` is not an object."),
+    "servers as a list": (
+        b'{"mcpServers": []}',
+        'cannot be changed: its `mcpServers` is not an object; write {"mcpServers": {}}, and try again.',
+    ),
     "UTF-16": ("{}".encode("utf-16"), "is not UTF-8; save it as UTF-8."),
 }
 

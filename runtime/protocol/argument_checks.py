@@ -1,0 +1,100 @@
+"""Checks of the types of arguments that users pass, for values that Python would accept until later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from os import PathLike
+from typing import cast
+
+from mcpgen.runtime.errors import UsageError
+
+__all__ = [
+    "check_file_path",
+    "check_flags",
+    "check_lists",
+    "check_method",
+    "check_numbers",
+    "check_texts",
+    "check_whole_numbers",
+]
+
+
+def check_flags(**flags: object) -> None:
+    """Refuse values other than True and False, such as the text of an environment variable: ``"0"`` counts as true.
+
+    Raises:
+        UsageError: A value is something else. The message names its argument.
+    """
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise UsageError(f"`{name}` must be True or False, not {value!r}")
+
+
+def check_texts(**texts: object) -> None:
+    """Refuse values other than strings and None. The message does not show the value, which may be a secret.
+
+    Raises:
+        UsageError: A value is something else. The message names its argument.
+    """
+    for name, value in texts.items():
+        if value is not None and not isinstance(value, str):
+            raise UsageError(f"`{name}` must be a string, not {type(value).__name__}")
+
+
+def check_lists(**lists: object) -> None:
+    """Refuse values that are neither lists nor other collections; a string is none.
+
+    Raises:
+        UsageError: A value is something else. The message names its argument.
+    """
+    for name, value in lists.items():
+        if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+            raise UsageError(f"`{name}` must be a list, not {value!r}")
+
+
+def check_numbers(**numbers: object) -> None:
+    """Refuse values other than numbers.
+
+    Raises:
+        UsageError: A value is something else. The message names its argument.
+    """
+    for name, value in numbers.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise UsageError(f"`{name}` must be a number, not {value!r}")
+
+
+def check_whole_numbers(**numbers: object) -> None:
+    """Refuse values other than whole numbers.
+
+    Raises:
+        UsageError: A value is something else. The message names its argument.
+    """
+    for name, value in numbers.items():
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise UsageError(f"`{name}` must be a whole number, not {value!r}")
+
+
+def check_method(method: object) -> None:
+    """Refuse anything but a constant of a generated module ``methods``.
+
+    Raises:
+        UsageError: It is something else, such as the name of a method.
+    """
+    if not hasattr(method, "name"):
+        raise UsageError(
+            "`method` must be a constant of the module `methods` of the bindings, such as methods.LIST_TOOLS, not "
+            f"{method!r}"
+        )
+
+
+def check_file_path(name: str, value: object) -> None:
+    """Refuse an argument that is no path of a file: one that is neither ``str`` nor `os.PathLike`, or empty.
+
+    Raises:
+        UsageError: It is something else. The message names the argument.
+    """
+    if not isinstance(value, str | PathLike):
+        raise UsageError(f"`{name}` must be a path, as a string or a Path, not {value!r}")
+    text = str(cast("object", value))
+    if not text or "\0" in text:
+        raise UsageError(f"`{name}` is {text!r}; write a path that is not empty and has no NUL character")

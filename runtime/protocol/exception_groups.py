@@ -1,0 +1,52 @@
+"""The one exception that a group of exceptions stands for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from mcpgen.runtime.errors import UnsupportedByPeer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["joined_unsupported", "sole_exception"]
+
+E = TypeVar("E", bound=BaseException)
+
+
+def sole_exception(error: E) -> E:
+    """Return the exception that the group *error* stands for, as task groups raise it; otherwise *error* itself.
+
+    This is the only exception of the group. For several that are all `UnsupportedByPeer`, it joins them.
+    """
+    inner: Sequence[E] = getattr(error, "exceptions", ()) if issubclass(type(error), BaseExceptionGroup) else ()
+    if len(inner) == 1:
+        return sole_exception(inner[0])
+    found = [sole_exception(each) for each in inner]
+    unsupported = [each for each in found if isinstance(each, UnsupportedByPeer)]
+    return cast("E", joined_unsupported(unsupported)) if unsupported and len(unsupported) == len(found) else error
+
+
+def joined_unsupported(failures: Sequence[UnsupportedByPeer]) -> UnsupportedByPeer:
+    """Return one exception that names everything that the peer lacks.
+
+    Spec:
+        2026-07-28, basic/index, "_meta": the error lists the missing capabilities.
+    """
+    required: dict[str, object] = {}
+    for each in failures:
+        _merge(required, each.required or {})
+    return UnsupportedByPeer(
+        revision=failures[0].revision,
+        what=", ".join(dict.fromkeys(each.what for each in failures)),
+        reason="; ".join(dict.fromkeys(each.reason for each in failures)),
+        required=required or None,
+    )
+
+
+def _merge(target: dict[str, object], more: Mapping[str, object]) -> None:
+    """Add the capabilities *more* to *target*, at any depth."""
+    for key, each in more.items():
+        inner = dict(cast("Mapping[str, object]", target.get(key) or {}))
+        _merge(inner, cast("Mapping[str, object]", each))
+        target[key] = inner
