@@ -33,7 +33,7 @@ PYTHONS: Final = list(dict.fromkeys([*nox.project.python_versions(PROJECT), CURR
 
 # `nox -s tests` runs the fast tests on every Python that is installed; `nox`, which has to be quick, on its own.
 nox.options.sessions = ["lint", "types", f"tests-{CURRENT}", "check"]
-FULL: Final = ["slow", "floors", "package", "docs", "interop", "conformance"]
+FULL: Final = ["slow", "floors", "package", "docs", "interop", "conformance", "workers"]
 
 # Python would put the working directory (-c, -m) or the script's on sys.path; the checkout's rooms, which have names
 # as common as "schema", must not be importable from there by their bare names.
@@ -212,6 +212,42 @@ def conformance(session: nox.Session) -> None:
     session.run("python", "-m", "tests.conformance", *session.posargs, env=SAFE | {"PYTHONPATH": str(HERE)})
 
 
+# The attacks that mean the same for several workers. Others fill one process exactly, or look into it.
+WORKER_BOUNDS = (
+    "tests/bounds/test_lockouts.py",
+    *(
+        f"tests/bounds/test_http_limits.py::{name}"
+        for name in (
+            "test_a_session_that_is_silent_for_too_long_ends",
+            "test_a_body_that_does_not_arrive_in_time_is_refused",
+            "test_an_answer_that_takes_longer_becomes_a_stream",
+            "test_a_silent_stream_gets_a_comment",
+            "test_a_stream_says_when_to_come_back",
+            "test_a_session_without_a_stream_has_some_messages_kept_for_it",
+            "test_events_within_the_limits_are_there",
+        )
+    ),
+)
+
+
+@nox.session
+def workers(session: nox.Session) -> None:
+    """Judge a server that several workers serve, each of which gets the next request, as one process is judged."""
+    if not shutil.which("redis-server") and not shutil.which("valkey-server"):
+        session.skip("redis-server is a program of the system (apt-get install redis-server), and not here")
+    install(session, "test")
+    cases = ("tests/specification/http_server", "--quiet", "--numprocesses=auto")
+    session.run("pytest", *cases, *session.posargs, env=SAFE | {"MCPGEN_WORKERS": "4"})
+    if not session.posargs:
+        env = SAFE | {"MCPGEN_WORKERS": "4"}
+        session.run("pytest", *WORKER_BOUNDS, "-m", "", "--quiet", "--numprocesses=2", env=env)
+        # As in interop.
+        env = SAFE | {"PYTHONPATH": str(HERE)}
+        session.run("python", "-m", "tests.conformance", "--workers", env=env)
+        # Those of the official SDKs: of Python and TypeScript, before and since 2026-07-28.
+        session.run("python", "-m", "tests.interop", "--workers", "--peer", "SDK", env=env)
+
+
 @nox.session(python=False)
 def full(session: nox.Session) -> None:
     """Run the rest of the checks: `nox` and `nox -s full` together are what CI runs."""
@@ -221,13 +257,14 @@ def full(session: nox.Session) -> None:
 
 @nox.session(python=False)
 def endurance(session: nox.Session) -> None:
-    """Run for hours what is too long for CI, and write docs/endurance.md and docs/benchmarks.md."""
+    """Run for hours what is too long for CI, and write docs/endurance.md and docs/benchmarks*.md."""
     session.notify("fuzz")
     session.notify("soak")
     session.notify("attack")
     session.notify("packages")
     session.notify("sloppy")
     session.notify("bench", ["--write"])
+    session.notify("scaling", ["--write"])
 
 
 @nox.session
@@ -258,6 +295,14 @@ def _endure(session: nox.Session, name: str, *command: str, env: dict[str, str] 
     # As in bench: the modules of tests/ come from the checkout, the package from the wheel.
     env = SAFE | {"PYTHONPATH": str(HERE)} | (env or {})
     session.run("python", "-m", "tests.endurance", name, "--", *command, *session.posargs, env=env)
+
+
+@nox.session
+def scaling(session: nox.Session) -> None:
+    """Measure several workers with and without Redis beside other servers; needs a machine that does nothing else."""
+    install(session, "test", "bench")
+    # As in bench.
+    session.run("python", "-m", "tests.bench.workers", *session.posargs, env=SAFE | {"PYTHONPATH": str(HERE)})
 
 
 @nox.session

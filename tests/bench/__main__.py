@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--sustained", action="store_true", help="instead, fail if a million calls make a server or client grow"
     )
     options = parser.parse_args(arguments)
-    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # a TextIOWrapper, unless somebody replaced it
+    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # a TextIOWrapper, unless it was replaced
     if options.sustained:
         if wrong := [*sustained.run(), *sustained.run_client(), *http_sustained.run()]:
             raise SystemExit("\n".join(wrong))

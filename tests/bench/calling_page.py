@@ -18,30 +18,30 @@ LEAST_RATIO: Final = 5
 CALLING: Final = f"""
 ## Client
 
-Calls of a tool that returns its argument, by clients that are programs of their own: each starts the server, speaks one
-revision with it, and reads the text of each result, which is compared with what was sent. The clock is read in the
-client, before and after `await client.call_tool(…)`. All of them run at once and take turns.
+Calls of a tool that returns its argument, by clients that are programs of their own: each starts the server, uses one
+revision with it, and reads the text of each result, which is compared with the argument. The client reads the clock
+before and after `await client.call_tool(…)`. All clients run at once and take turns.
 
-* *median*, *99th*, *calls/s*: one call at a time, wherever the system lets the two processes run: microseconds by the
-  clock, the median and the 99th percentile of a round's calls, and how many calls of the median make a second. Where
-  processors sleep between two messages, to wake the server and then the client takes longer than anything else here,
-  and is the same for all: what nobody can do without is what the *floor* has.
-* *one processor*: calls a second, one at a time, when client and server are confined to one processor, so that nobody
-  has to be woken on another. What is compared here is clients. In memory there is one process, and the column before
-  says it.
-* *CPU*: microseconds of the client's CPU for each of these calls; in memory this is the server's, too.
+* *median*, *99th*, *calls/s*: one call at a time, on the processors that the operating system chooses: microseconds by
+  the clock, the median and the 99th percentile of a round's calls, and the calls a second that follow from the median.
+  If processors sleep between two messages, waking the server and then the client takes longer than all other work, and
+  takes the same time for all clients. The *floor* shows this time.
+* *one processor*: calls a second, one at a time, if client and server are confined to one processor, so that no other
+  processor has to wake up. This column compares the clients themselves. In memory there is one process, so the column
+  before has this figure.
+* *CPU*: microseconds of the client's CPU for each of these calls; in memory this includes the server's.
 * *{WIDE:,} in flight*: calls a second of {WIDE:,} tasks that call at the same time on one client, and the client's CPU
-  for one.
-* *of `mcp`*, *of floor*: the column before as a multiple of what `mcp`, or the floor, has there.
+  for one call.
+* *of `mcp`*, *of floor*: the column before as a multiple of the figure of `mcp`, or of the floor.
 * *mcpgen*: `connect(command)`, written against the newest revision, with `client.call_tool(name, arguments)`.
 * *mcp*: the official SDK's `ClientSession` over `stdio_client`, which costs less than the `Client` around them. Its
-  tracing, which cannot be switched off, has nobody to tell.
-* *floor*: msgspec with dicts on the bare descriptors, a future for each call, and nothing checked.
+  tracing cannot be switched off, but has no exporter.
+* *floor*: msgspec with dicts on the bare descriptors, a future for each call, and no checks.
 
 Over stdio all clients have the same two servers: a *blocking* one that costs about a microsecond a call, and `mcpgen
-serve`. *In memory* the server differs: ours is `connect(server)` with our `Server`, and messages are encoded and
-decoded as on a pipe. *mcp* is `Client(server)` with its own low-level `Server`: messages pass as objects, and without a
-handshake (2026-07-28) there are no messages, as the client awaits the server's dispatcher.
+serve`. *In memory* the servers differ. mcpgen is `connect(server)` with a `Server`, and encodes and decodes messages as
+on a pipe. *mcp* is `Client(server)` with its own low-level `Server`: messages pass as objects. Without a handshake
+(2026-07-28) there are no messages, because the client awaits the server's dispatcher.
 
 """
 COLUMNS: Final = (
@@ -66,9 +66,9 @@ COLUMNS: Final = (
 OPENINGS: Final = """
 ## Starting a client
 
-Milliseconds by the clock from starting the client's process to the first result of a tool that it has, with a blocking
-server, whose own start of some 25 ms is included; its own CPU until then, which holds better on a busy machine; and MiB
-that are resident in it. The import alone is among the lines of [Starting](#starting).
+Milliseconds by the clock from the start of the client's process to its first result of a tool, with a blocking server;
+the start of this server takes about 25 ms of it. Also the CPU of the client until then, which a busy machine changes
+less, and its resident memory in MiB. [Starting](#starting) has the import alone.
 
 | revision | client | first result, ms | of `mcp` | CPU, ms | of `mcp` | resident, MiB | of `mcp` |
 |---|---|--:|--:|--:|--:|--:|--:|

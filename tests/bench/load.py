@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from tests.bench.traffic import Batch, Traffic
 
-# The most that Linux gives to a pipe of anybody's. A window that fits into a pipe cannot block both sides for good.
+# The largest size of a pipe that Linux allows without privileges. A window that fits into a pipe cannot block both
+# sides for good.
 PIPE_BYTES: Final = 1024 * 1024
 _USUAL_PIPE_BYTES: Final = 64 * 1024
 _READ_BYTES: Final = 1024 * 1024
@@ -44,7 +45,7 @@ class Pipelined(msgspec.Struct, frozen=True):
 
     Attributes:
         clock: Microseconds a call, by the clock.
-        cpu: Microseconds of the server's CPU a call; None where nobody counts them.
+        cpu: Microseconds of the server's CPU a call; None if the system does not count them.
     """
 
     clock: float
@@ -171,11 +172,11 @@ class Started:
         return resident(self._process.pid)
 
     def descriptors(self) -> int:
-        """Return how many descriptors the server has open, or 0 where nobody says."""
+        """Return how many descriptors the server has open, or 0 if the system does not say."""
         return descriptors(self._process.pid)
 
     def _cpu(self) -> int:
-        """Return the nanoseconds of CPU that all threads of the server had, or 0 where nobody says."""
+        """Return the nanoseconds of CPU that all threads of the server had, or 0 if the system does not say."""
         tasks = Path(f"/proc/{self._process.pid}/task").glob("*/schedstat")
         return sum(int(each.read_text(encoding="ascii").split()[0]) for each in tasks)
 
@@ -234,7 +235,7 @@ def resident(process: int) -> float:
 
 
 def descriptors(process: int) -> int:
-    """Return how many descriptors a process has open, or 0 where nobody says."""
+    """Return how many descriptors a process has open, or 0 if the system does not say."""
     return len([*Path(f"/proc/{process}/fd").glob("*")])
 
 

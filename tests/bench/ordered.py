@@ -121,7 +121,7 @@ class Ordered:
         return count
 
     def descriptors(self) -> int:
-        """Return how many descriptors it has open, or 0 where nobody says."""
+        """Return how many descriptors it has open, or 0 if the system does not say."""
         return descriptors(self._process.pid)
 
     def resident(self) -> float:

@@ -30,13 +30,13 @@ MOST_BUILD_SECONDS: Final = 10
 INTRODUCTION: Final = """\
 # Benchmarks
 
-Written by `nox -s bench -- --write`; do not edit. `nox -s bench` measures and prints without writing, and
-`nox -s bench -- --stdio` measures servers alone, `nox -s bench -- --client` clients, and `nox -s bench -- --http` both
-over HTTP. `nox -s bench -- --sustained` is a test: it fails if a million calls, or 400,000 over HTTP, leave anything
-behind in a server or client, or if a thousand that wait at once are not all answered.
+Written by `nox -s bench -- --write`; do not edit. Without `--write`, the command prints the page and writes nothing.
+`--stdio`, `--client` and `--http` measure one part: servers over stdio, clients over stdio, or both over HTTP.
+`nox -s bench -- --sustained` is a test: it makes a million calls, or 400,000 over HTTP, and a thousand calls that wait
+at once. It fails if a server or a client keeps anything of these calls, or if a waiting call gets no answer.
 
-All of it was measured in one run. Ratios hold from machine to machine; microseconds drift, on a busy machine by half
-and more. Figures are medians, with the least disturbed sample in brackets, and ratios are those of medians.
+All figures are of one run. Ratios are similar on all machines. Times differ, on a busy machine by half or more. Each
+figure is a median, and the sample that other processes disturbed least is in brackets. Ratios compare medians.
 
 """
 CODECS: Final = """
@@ -48,12 +48,12 @@ Microseconds of CPU to decode a message from bytes and to encode it again.
 * *functions*: mcp-types through its public functions: `jsonrpc_message_adapter` and `parse_client_request`, or
   `parse_server_result` and `serialize_server_result`. They validate twice, and return models that are the same for all
   revisions.
-* *surface*: its *surface* model of the same era alone, which is internal, with `model_validate_json` and
-  `model_dump_json(by_alias=True, exclude_none=True)`. Promises are held against this one.
-* *fastest*: the same model in the fastest of the ways that pydantic documents, named below the table.
+* *surface*: the *surface* model of mcp-types for the same era alone, with `model_validate_json` and
+  `model_dump_json(by_alias=True, exclude_none=True)`. This model is internal. The promises compare mcpgen with it.
+* *fastest*: the same model in the fastest way that pydantic documents. The list below the table names this way.
 * *floor*: msgspec with dicts and lists instead of types. ADR 0018 says why a `tools/call` of 2026-07-28 costs more.
 
-All of them give back JSON equal to what they got, which is checked; they take turns, in batches of two milliseconds.
+Each returns JSON that equals its input, which is checked. They take turns, in batches of two milliseconds.
 
 | message | revision | bytes | mcpgen | functions | ratio | surface | ratio | fastest | ratio | promised | floor |
 |---|---|--:|--:|--:|--:|--:|--:|--:|--:|---|--:|
@@ -61,9 +61,9 @@ All of them give back JSON equal to what they got, which is checked; they take t
 CONSTRUCTIONS: Final = """
 ## Constructing
 
-Microseconds of CPU to construct an instance by keyword: ours of 2025-11-25, and the models of `mcp_types` that its
-users construct, which are the same for all revisions. Ours does not validate what a type checker has seen already,
-pydantic does.
+Microseconds of CPU to construct an instance with keyword arguments: a class of mcpgen for 2025-11-25, and the model of
+`mcp_types`, which is the same for all revisions. mcpgen does not validate the arguments, because a type checker has
+checked them. pydantic validates them.
 
 | class | mcpgen | mcp-types | mcp-types / mcpgen |
 |---|--:|--:|--:|
@@ -71,8 +71,8 @@ pydantic does.
 STARTS: Final = """
 ## Starting
 
-Milliseconds of CPU, and MiB by which resident memory grows, each in processes of its own. No revision of ours was
-loaded in any of them that it does not need, which is checked.
+Milliseconds of CPU, and the growth of resident memory in MiB. Each line is measured in processes of its own. None of
+them loads a revision of mcpgen that it does not need, which is checked.
 
 | what | CPU, ms | memory, MiB | promised |
 |---|--:|--:|---|
@@ -80,9 +80,9 @@ loaded in any of them that it does not need, which is checked.
 ADAPTING: Final = """
 ## Adapting
 
-Microseconds of CPU. `adapt` checks its input against the source revision and reports losses; `adapt_valid` does the
+Microseconds of CPU. `adapt` checks its input against the source revision and reports losses. `adapt_valid` does the
 steps alone, for engines that have decoded the value already. Both take and return Python values. mcp-types has no
-adapters; its parse of the same list, as its own surface model, is there for scale.
+adapters. For comparison, the table has the time in which its surface model parses the same list.
 
 | what | mcpgen | beside | | ratio | promised |
 |---|--:|---|--:|--:|---|

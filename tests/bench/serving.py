@@ -74,7 +74,7 @@ class ServingRow(msgspec.Struct, frozen=True, kw_only=True):
         tail: Their 99th percentile.
         narrow: A call of a batch with few in flight.
         wide: A call of a batch with many in flight.
-        cpu: The server's CPU for the latter; None where nobody counts it.
+        cpu: The server's CPU for the latter; None if the system does not count it.
     """
 
     contender: Contender
@@ -93,7 +93,7 @@ class OpeningRow(msgspec.Struct, frozen=True, kw_only=True):
         contender: Who is started.
         revision: What the client speaks.
         clock: Milliseconds from starting the process to the first answer.
-        cpu: Milliseconds of CPU that the server had by then; None where nobody counts them.
+        cpu: Milliseconds of CPU that the server had by then; None if the system does not count them.
         memory: MiB that are resident when the server has nothing more to do.
     """
 

@@ -20,23 +20,23 @@ MOST_RESIDENT_MEBIBYTES: Final = 34
 SERVING: Final = f"""
 ## Serving over stdio
 
-Calls of a tool that returns its argument, by clients of three revisions; our server is written against the newest. The
-client reads and writes bytes that were prepared in advance, with blocking calls, and does nothing else while the clock
-runs; afterwards every answer is checked. All servers run at once and take turns.
+Calls of a tool that returns its argument, by clients of three revisions. The server of mcpgen is written against the
+newest revision. The client writes bytes that were prepared in advance, with blocking calls, and does nothing else while
+the clock runs. Afterwards it checks every answer. All servers run at once and take turns.
 
-* *median*, *99th*: microseconds by the clock from writing a call to having read its answer, one at a time: the median
-  and the 99th percentile of a round's calls. Most of it is the system's: to wake a process on a processor that sleeps
-  takes it twenty microseconds and more, on a busy one two or three.
-* *{NARROW}* and *{WIDE:,} in flight*: calls a second by the clock, with another call for each answer. The least
-  disturbed sample is the greatest here.
-* *CPU*: microseconds of the server's CPU for a call, with {WIDE:,} in flight; these hold best on a busy machine.
-* *of `mcp`*, *of floor*: the column before as a multiple of what `mcp` has there, and the first floor.
-* *mcpgen*: `mcpgen serve FILE`, a function registered with `@server.tool` that returns text, for which the engine has a
-  short way; or one that returns a `CallToolResult`, which takes the usual one.
-* *mcp*: the low-level `Server` of the official SDK with `stdio_server`, which costs less than its `MCPServer`; tracing,
-  which is on by default, is off.
-* *floor*: msgspec on the bare descriptors, without a protocol. The first starts a task of asyncio's for each call, as
-  any server must that lets handlers wait; the second answers in a callback of the loop; the third blocks.
+* *median*, *99th*: microseconds by the clock from writing a call to having read its answer, one call at a time: the
+  median and the 99th percentile of a round's calls. Most of this time belongs to the operating system: to wake a
+  process takes 20 microseconds or more on a processor that sleeps, and two or three on a busy one.
+* *{NARROW}* and *{WIDE:,} in flight*: calls a second by the clock, with another call for each answer. Here the figure
+  in brackets is the greatest sample.
+* *CPU*: microseconds of the server's CPU for a call, with {WIDE:,} in flight. A busy machine changes these least.
+* *of `mcp`*, *of floor*: the column before as a multiple of the figure of `mcp`, and of the first floor.
+* *mcpgen*: `mcpgen serve FILE`, with a function registered with `@server.tool`. One function returns text, for which
+  the engine has a fast path. The other returns a `CallToolResult`, which takes the usual path.
+* *mcp*: the low-level `Server` of the official SDK with `stdio_server`, which costs less than its `MCPServer`. Its
+  tracing, which is on by default, is off.
+* *floor*: msgspec on the bare descriptors, without a protocol. The first starts an asyncio task for each call, which a
+  server needs if its handlers may wait. The second answers in a callback of the event loop. The third blocks.
 
 """
 # The bold ones are ratios: of the median, and of calls a second with many in flight.
@@ -57,9 +57,9 @@ COLUMNS: Final = (
 OPENINGS: Final = """
 ## Starting a stdio server
 
-Milliseconds by the clock from starting the process to its first answer, with the request waiting in the pipe:
-`initialize`, or `tools/list` where there is no handshake; its CPU until then, which holds better on a busy machine; and
-MiB that are resident when the server is idle after it.
+Milliseconds by the clock from the start of the process to its first answer, with the request waiting in the pipe:
+`initialize`, or `tools/list` if there is no handshake. Also the CPU of the process until then, which a busy machine
+changes less, and the resident memory of the idle server after it, in MiB.
 
 | revision | server | first answer, ms | of `mcp` | CPU, ms | resident, MiB | of `mcp` | promised |
 |---|---|--:|--:|--:|--:|--:|---|

@@ -145,7 +145,7 @@ def measure(starts: Sequence[Start], *, rounds: int) -> list[Cost]:
     """Return the cost of each of *starts*, done *rounds* times in turns.
 
     Raises:
-        RuntimeError: A revision is loaded that nobody asked for.
+        RuntimeError: A revision is loaded that the start does not need.
     """
     samples: list[list[tuple[float, float, list[str]]]] = [[] for _ in starts]
     for _ in range(rounds + 1):

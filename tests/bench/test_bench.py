@@ -46,7 +46,7 @@ def test_a_race_times_every_contender() -> None:
     assert all(0 < each.least <= each.median for each in times.values())
 
 
-class Nobody:
+class UncheckedModel:
     """A model of a package that is installed for measuring only."""
 
     def model_validate_json(self, text: bytes) -> None:
@@ -54,7 +54,7 @@ class Nobody:
 
 
 def test_what_is_adapted_is_valid_and_every_row_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contenders, "surface_model", lambda *_: Nobody())
+    monkeypatch.setattr(contenders, "surface_model", lambda *_: UncheckedModel())
     found = list(adapting.rows(rounds=1))
 
     assert 13 == len(found)

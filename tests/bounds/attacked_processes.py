@@ -32,6 +32,13 @@ SERVER: Final = str(Path(__file__).with_name("attacked_server.py"))
 PYTHON: Final = os.environ.get("MCPGEN_ATTACKED_PYTHON", sys.executable)
 # The helpers of tests/faults start this interpreter, which becomes the other one.
 _BECOME: Final = "import os, sys; os.environ['MCPGEN_ATTACKED'] = sys.argv[1]; os.execv(sys.argv[2], sys.argv[2:])"
+# With `MCPGEN_WORKERS=4`, as in `nox -s workers`, each server that listens is so many workers, which get connections in
+# turn.
+WORKERS: Final = int(os.environ.get("MCPGEN_WORKERS", "1"))
+_RUN_WORKERS: Final = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from tests.harness import several_workers; "
+    "sys.exit(several_workers.run([sys.executable, *sys.argv[3:]], int(sys.argv[2]), is_graceful=False))"
+)
 # An honest client has another address than the attackers, as clients of public servers do.
 HONEST: Final = "127.0.0.2"
 _PACE_SECONDS: Final = 0.05
@@ -41,6 +48,11 @@ _HARMFUL_BYTES: Final = 4096 * MIB
 
 STORE: Final = {f"max_{each}{share}" for each in ("tasks", "outcome_bytes") for share in ("", "_per_principal")}
 SETTINGS: Final = {each for limits in (Limits, HttpLimits, TaskLimits) for each in limits.__struct_fields__} | STORE
+
+
+def split(kind: str, **limits: int) -> dict[str, dict[str, int]]:
+    """Return *limits* of a *kind* as each of several workers has them, which one client can then fill; none for one."""
+    return {} if WORKERS == 1 else {kind: {name: value // WORKERS for name, value in limits.items()}}
 
 
 def names_a_limit(text: object) -> bool:
@@ -58,7 +70,19 @@ class Http(House):
 
     def __init__(self, **given: Any) -> None:
         serve = (SERVER,) if "http" in given else ("-m", "mcpgen", "serve", SERVER, "--http", "127.0.0.1:0")
-        super().__init__(command(given, *serve))
+        program = command(given, *serve)
+        if WORKERS > 1:
+            program = ("-c", _RUN_WORKERS, str(Path(__file__).parents[2]), str(WORKERS), *program)
+        super().__init__(program)
+        found = re.search(r"^workers: ([0-9 ]+)$", self._said.decode(), re.MULTILINE)
+        self.pids = [self.popen.pid] if found is None else [int(each) for each in found[1].split()]
+
+    def kill(self) -> None:
+        if WORKERS > 1:  # it ends the workers first
+            self.close_lines()
+            self.popen.terminate()
+            self.popen.wait(PATIENCE_SECONDS)
+        super().kill()
 
     def line(self, receive_bytes: int | None = None, source: str | None = None) -> Line:
         """Return a new connection, from another address than this one if *source* says so."""
@@ -154,39 +178,38 @@ def kept_bytes(process: Http | Stdio) -> int:
 
 
 class Seen:
-    """What was seen of a process during an attack.
+    """What was seen of a process, or of several workers, during an attack.
 
     Attributes:
-        start_bytes, peak_bytes, end_bytes: Resident memory.
+        start_bytes, peak_bytes, end_bytes: Resident memory, of the worker that has the most.
+        grown: How far its peak was above the start.
+        kept: How far its end is above the start.
         threads, descriptors: The most that it had.
         stall_seconds: The longest time that the honest client waited for an answer; None without one.
         answered, lost: Calls of the honest client.
     """
 
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
-        Path(f"/proc/{pid}/clear_refs").write_text("5", encoding="ascii")  # the peak counts from here
-        self.start_bytes = self.end_bytes = self.peak_bytes = proc(pid, "VmRSS") * 1024
+    def __init__(self, *pids: int) -> None:
+        self.pids = pids
+        for each in pids:
+            Path(f"/proc/{each}/clear_refs").write_text("5", encoding="ascii")  # the peak counts from here
+        self._starts = [proc(each, "VmRSS") * 1024 for each in pids]
+        self.start_bytes = self.end_bytes = self.peak_bytes = max(self._starts)
+        self.grown = self.kept = 0
         self.threads = self.descriptors = self.answered = self.lost = 0
         self.stall_seconds: float | None = None
         self.seconds = 0.0
         self.losses: list[str] = []
 
     def sample(self) -> None:
-        self.peak_bytes = max(self.peak_bytes, proc(self.pid, "VmHWM") * 1024)
-        self.end_bytes = proc(self.pid, "VmRSS") * 1024
-        self.threads = max(self.threads, proc(self.pid, "Threads"))
-        self.descriptors = max(self.descriptors, len(os.listdir(f"/proc/{self.pid}/fd")))  # noqa: PTH208 (a count)
-
-    @property
-    def grown(self) -> int:
-        """How far the peak was above the start."""
-        return self.peak_bytes - self.start_bytes
-
-    @property
-    def kept(self) -> int:
-        """How far the end is above the start."""
-        return self.end_bytes - self.start_bytes
+        peaks = [proc(each, "VmHWM") * 1024 for each in self.pids]
+        ends = [proc(each, "VmRSS") * 1024 for each in self.pids]
+        self.peak_bytes, self.end_bytes = max(self.peak_bytes, *peaks), max(ends)
+        self.grown = max(self.grown, *(peak - start for peak, start in zip(peaks, self._starts, strict=True)))
+        self.kept = max(end - start for end, start in zip(ends, self._starts, strict=True))
+        for each in self.pids:
+            self.threads = max(self.threads, proc(each, "Threads"))
+            self.descriptors = max(self.descriptors, len(os.listdir(f"/proc/{each}/fd")))  # noqa: PTH208 (a count)
 
     def figures(self) -> dict[str, float | None]:
         return {
@@ -205,8 +228,8 @@ class Seen:
 @contextmanager
 def watched(process: Any, *, honest: bool = True, drain: Callable[[], None] | None = None) -> Generator[Seen]:
     """Sample *process* within the block, beside an honest client if it listens."""
-    seen, over = Seen(process.popen.pid), threading.Event()
-    threads = [threading.Thread(target=_sample, args=(seen, over, drain or getattr(process, "drain", None)))]
+    seen, over = Seen(*getattr(process, "pids", [process.popen.pid])), threading.Event()
+    threads = [threading.Thread(target=_sample, args=(process, seen, over, drain or getattr(process, "drain", None)))]
     if honest and isinstance(process, Http):
         threads.append(threading.Thread(target=be_honest, args=(process.port, seen, over)))
     begin = time.monotonic()
@@ -223,12 +246,12 @@ def watched(process: Any, *, honest: bool = True, drain: Callable[[], None] | No
             seen.sample()
 
 
-def _sample(seen: Seen, over: threading.Event, drain: Callable[[], None] | None) -> None:
+def _sample(process: Any, seen: Seen, over: threading.Event, drain: Callable[[], None] | None) -> None:
     while not over.wait(_SAMPLE_SECONDS):
         try:
             seen.sample()
             if seen.end_bytes > _HARMFUL_BYTES:
-                os.kill(seen.pid, signal.SIGKILL)
+                os.kill(process.popen.pid, signal.SIGKILL)
         except (OSError, ValueError, IndexError):  # it has ended
             return
         if drain is not None:

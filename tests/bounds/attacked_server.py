@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.lowlevel
 
-from mcpgen import Context, HttpLimits, Limits, MemoryEventStore, MemoryTaskStore, RateLimit, Server, TaskLimits
+from mcpgen import Context, HttpLimits, Limits, MemoryEventStore, MemoryTaskStore, RateLimit, Redis, Server, TaskLimits
 from mcpgen.generated.v2025_11_25 import CallToolRequestParams, CallToolResult, ServerHandlers, TextContent
 
 if TYPE_CHECKING:
@@ -275,6 +275,8 @@ def main() -> None:
     options: Any = {"limits": HttpLimits(**given)}
     if "events" in GIVEN:
         options["events"] = MemoryEventStore(**GIVEN["events"])
+    if "MCPGEN_REDIS" in os.environ:
+        options["cluster"] = Redis(os.environ["MCPGEN_REDIS"])
     uvicorn_server.serve_http(server, "127.0.0.1:0", options)
 
 

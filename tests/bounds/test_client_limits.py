@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from mcpgen import ClientLimits, McpgenError, connect
+from mcpgen import ClientLimits, McpgenError, RequestTimedOut, connect
 from mcpgen.generated.v2026_07_28.models import CreateMessageResult, Root, TextContent
 from tests.faults.hostile_server_clients import NEW, OLD, attacked, villain
 from tests.harness import child_programs
@@ -172,6 +172,31 @@ async def test_requests_beyond_the_limit_are_refused() -> None:
     """
     async with attacked(code, limits=ClientLimits(max_in_flight=3), sample=sample) as client:
         assert "[3, 4]" in str((await client.call_tool("x")).content[0])
+
+
+@pytest.mark.parametrize(("most", "result"), [(5, "ok"), (4, RequestTimedOut)])
+async def test_requests_beyond_the_limit_do_not_stop_the_time_of_a_call(most: int, result: object) -> None:
+    async def sample(params: object, context: object) -> models.CreateMessageResult:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    code = """
+    greet()
+    call = asked()
+    for n in range(5):
+        ask(n, "sampling/createMessage", {"messages": [], "maxTokens": 1})
+    time.sleep(1.5)
+    text(call, "ok")
+    serve()
+    """
+    found: object = None
+    async with attacked(code, limits=ClientLimits(max_pauses=most, call_seconds=0.5), sample=sample) as client:
+        try:
+            found = (await client.call_tool("x")).text
+        except RequestTimedOut as error:
+            found = type(error)
+
+    assert result == found
 
 
 @pytest.mark.parametrize(("limit", "value"), [("max_notices", 10), ("max_notices_bytes", 10_000)])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.bounds.attacked_processes import HONEST, MIB, Http, names_a_limit
+from tests.bounds.attacked_processes import HONEST, MIB, WORKERS, Http, names_a_limit, split
 from tests.bounds.hostile_messages import ELICITATION, call
 from tests.bounds.raw_sessions import joined, post_all, stateless
 from tests.faults.http_raw_client import (
@@ -49,7 +49,7 @@ def is_admitted(http: Http) -> str:
 
 
 def test_ten_thousand_sessions_in_use_do_not_keep_another_client_out(victims: Victims) -> None:
-    http = victims.http()
+    http = victims.http(**split("http", max_sessions=10_000))
     replies, used = [], []
     with victims.watch(http) as seen:
         for _ in range(20):
@@ -65,7 +65,7 @@ def test_ten_thousand_sessions_in_use_do_not_keep_another_client_out(victims: Vi
 
 
 def test_a_session_that_an_honest_client_uses_survives_ten_thousand_others(victims: Victims) -> None:
-    http = victims.http()
+    http = victims.http(**split("http", max_sessions=10_000))
     line, own, _ = joined(http, source=HONEST)
     with victims.watch(http) as seen:
         for number in range(24):
@@ -77,7 +77,7 @@ def test_a_session_that_an_honest_client_uses_survives_ten_thousand_others(victi
 
 
 def test_a_thousand_parked_calls_do_not_keep_another_client_out(victims: Victims) -> None:
-    http = victims.http()
+    http = victims.http(**split("limits", max_waiting=1000))
     asking = stateless(call("ask", meta=ELICITATION))
     with victims.watch(http) as seen:
         replies = post_all(http, [asking] * 1100)
@@ -89,7 +89,7 @@ def test_a_thousand_parked_calls_do_not_keep_another_client_out(victims: Victims
 
 
 def test_an_honest_parked_call_survives_a_thousand_others(victims: Victims) -> None:
-    http = victims.http()
+    http = victims.http(**split("limits", max_waiting=1000))
     asked = http.ask(stateless(call("ask", meta=ELICITATION)), HONEST).json["result"]
     post_all(http, [stateless(call("ask", meta=ELICITATION))] * 1100)
     (name,) = asked["inputRequests"]
@@ -102,7 +102,7 @@ def test_an_honest_parked_call_survives_a_thousand_others(victims: Victims) -> N
 
 
 def test_stalled_uploads_do_not_keep_another_client_out(victims: Victims) -> None:
-    http = victims.http()
+    http = victims.http(**split("http", max_open_bytes=256 * MIB))
     data = posted(b"x" * 4 * MIB)
     room = len(data) - 4 * MIB - 1
     with victims.watch(http) as seen:
@@ -119,7 +119,7 @@ def test_stalled_uploads_do_not_keep_another_client_out(victims: Victims) -> Non
 
 @pytest.mark.parametrize("what", ["streams", "calls", "sse"])
 def test_open_requests_of_one_client_do_not_keep_another_client_out(victims: Victims, what: str) -> None:
-    http = victims.http(http={"max_open": 500})
+    http = victims.http(http={"max_open": 500 // WORKERS})
     data = {
         "streams": listened(),
         "calls": stateless(call("wait")),
@@ -138,7 +138,7 @@ def test_open_requests_of_one_client_do_not_keep_another_client_out(victims: Vic
 def test_connections_of_one_client_leave_descriptors_for_another_client(victims: Victims) -> None:
     http = victims.http(descriptors=256)
     with victims.watch(http) as seen:
-        for _ in range(400):
+        for _ in range(max(400, 270 * WORKERS)):  # more than each worker has descriptors for
             with suppress(OSError):
                 http.line().send(called("echo", text="there"))
 

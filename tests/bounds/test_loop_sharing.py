@@ -16,7 +16,7 @@ import pytest
 from tests.bounds.attacked_processes import MIB
 from tests.bounds.hostile_messages import batch
 from tests.bounds.raw_sessions import joined
-from tests.faults.http_raw_client import Line, called, calling, head, posted
+from tests.faults.http_raw_client import Line, called, calling, head, mirrored, posted, request
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -75,7 +75,7 @@ def test_changes_that_many_sessions_hear_of_let_another_in_between(victims: Vict
     http = victims.http()
     for _ in range(1500):
         joined(http)[0].close()
-    with asked_often(http, called("change", count=10), 60) as (honest, greedy):
+    with asked_often(http, called("change", count=100), 60) as (honest, greedy):
         assert replies_meanwhile(honest, greedy) > 100
 
 
@@ -88,12 +88,12 @@ def test_a_slow_plain_function_of_one_client_does_not_keep_another_from_threads(
 
 def test_many_busy_connections_of_one_client_let_a_new_one_of_another_in(victims: Victims) -> None:
     http = victims.http()
-    request = called("echo", text="busy")
+    busy = called("echo", text="busy")
     with ExitStack() as stack:
         greedy = [Line(http.port) for _ in range(600)]
         for each in greedy:
             stack.callback(each.close)
-            each.send(request * 20)
+            each.send(busy * 20)
         honest = Line(http.port, source=OTHER)
         stack.callback(honest.close)
         for _ in range(3):
@@ -107,6 +107,14 @@ def test_many_busy_connections_of_one_client_let_a_new_one_of_another_in(victims
 def unread_bytes(line: Line) -> int:
     """Return how many bytes of a connection have arrived and were not read."""
     return int.from_bytes(fcntl.ioctl(line.socket, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
+def test_small_requests_of_many_values_let_another_in_between(victims: Victims) -> None:
+    answers = {f"k{number}": {"action": "accept"} for number in range(500)}
+    params = {"name": "echo", "arguments": {"text": "there"}, "requestState": "unknown", "inputResponses": answers}
+    costly = posted(request(1, "tools/call", params), *mirrored("tools/call", "echo"))
+    with asked_often(victims.http(), costly, 400) as (honest, greedy):
+        assert replies_meanwhile(honest, greedy) > 30
 
 
 def test_streams_that_are_resumed_let_another_in_between(victims: Victims) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,10 +13,12 @@ from tests.bounds.attacked_processes import MIB, names_a_limit
 from tests.bounds.hostile_messages import DEEP, ELICITATION, LARGE, TEXT, batch, call, initialize
 from tests.bounds.raw_sessions import joined, post_all, stateless, streamed, whole
 from tests.faults.http_raw_client import message, posted
+from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
+    from tests.bounds.attacked_processes import Http
     from tests.bounds.conftest import Victims
-    from tests.faults.http_raw_client import Reply
+    from tests.faults.http_raw_client import Line, Reply
 
 pytestmark = pytest.mark.slow
 
@@ -97,6 +100,18 @@ def test_pending_calls_on_stdio_keep_256_mib_at_most(victims: Victims, tool: str
     assert seen.peak_bytes < 256 * MIB
 
 
+def joined_in_time(http: Http) -> tuple[Line, tuple[str, ...], str]:
+    """Start a session; try again while the bodies that are being read fill the share of the client."""
+    line, deadline = http.line(), time.monotonic() + PATIENCE_SECONDS
+    while True:
+        line.send(posted(initialize("2025-11-25")))
+        found = line.reply()
+        if found.status == 200:
+            return line, (f"Mcp-Session-Id: {found.headers['mcp-session-id']}",), "/mcp"
+        assert found.status == 503
+        assert time.monotonic() < deadline, "the server refuses the client for good"
+
+
 @pytest.mark.parametrize("transport", ["/mcp", "/sse"])
 def test_large_calls_in_sessions_whose_clients_hung_up_stay_counted(victims: Victims, transport: str) -> None:
     http = victims.http()
@@ -104,7 +119,7 @@ def test_large_calls_in_sessions_whose_clients_hung_up_stay_counted(victims: Vic
     with victims.watch(http) as seen:
         lines, replies = [], []
         for _ in range(16):
-            line, own, target = joined(http) if transport == "/mcp" else streamed(http)
+            line, own, target = joined_in_time(http) if transport == "/mcp" else streamed(http)
             lines.append(line)
             if transport == "/sse":
                 replies += post_all(http, [posted(body, *own, target=target)] * 16)

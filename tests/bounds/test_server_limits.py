@@ -28,6 +28,13 @@ def numbered(body: bytes, number: int) -> bytes:
     return body.replace(b'"id":1', b'"id":%d' % number, 1)
 
 
+COMPLETION = message(
+    "completion/complete",
+    1,
+    ref={"type": "ref/resource", "uri": "note://{+name}"},
+    argument={"name": "name", "value": "x"},
+    context={"arguments": {"other": "x" * 300}},
+)
 CAPABILITIES = '"io.modelcontextprotocol/clientCapabilities":'
 LONG = '"com.example/long":{"x":"' + "x" * 500 + '"}'
 MANY = ",".join(f'"com.example/{each}":{{}}' for each in range(20))
@@ -46,6 +53,7 @@ REFUSED: dict[str, tuple[float, str, bytes, int]] = {
     "max_meta_bytes": (1000, "2026-07-28", call("echo", meta=f'{NONE},"x":"{"x" * 1000}"'), 5),
     "max_id_chars": (100, "2026-07-28", call("echo", meta=f'{NONE},"progressToken":"{"x" * 101}"'), 5),
     "max_uri_chars": (100, "2025-11-25", message("resources/subscribe", 1, uri="note://a" + "u" * 100), 5),
+    "max_completion_bytes": (300, "2025-11-25", COMPLETION, 5),
     "max_session_bytes": (4000, "2025-11-25", message("resources/subscribe", 1, uri="note://a" + "u" * 1000), 3),
 }
 

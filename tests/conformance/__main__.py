@@ -35,33 +35,38 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--side", default="", help="server or client only; the page is not looked at then")
     parser.add_argument("--run", default="", help='only runs whose title has this in it, such as "all 2025"; likewise')
     parser.add_argument("--scenario", default="", help="only this scenario; likewise")
+    parser.add_argument("--workers", action="store_true", help="judge a server of several workers; likewise")
     options = parser.parse_args(arguments)
-    chosen = [run for run in RUNS if options.side in run.side and options.run in run.title]
+    side = "server" if options.workers else options.side
+    chosen = [run for run in RUNS if side in run.side and options.run in run.title]
+    listed = expected()
     command = suite.install(HOME)
     verdicts: dict[Run, dict[str, Verdict]] = {}
     wrong: list[str] = []
     for run in chosen:
         begun = time.monotonic()
-        verdicts[run], failure = judged(command, run, options.scenario)
-        found = [*failure, *complaints(run, verdicts[run], expected())]
+        verdicts[run], failure = judged(command, run, options.scenario, by_workers=options.workers)
+        found = [*failure, *complaints(run, verdicts[run], listed)]
         succeeded = sum(each.successes for each in verdicts[run].values() if not each.faults)
         took = f"{time.monotonic() - begun:.0f} seconds"
         sys.stdout.write(f"{run.side}, {run.title}: {len(verdicts[run])} scenarios, {succeeded} checks, {took}\n")
         sys.stdout.flush()
         wrong += found
     if not wrong and chosen == RUNS and not options.scenario:
-        wrong += written(page.text(verdicts, expected()), is_new=options.write)
+        wrong += written(page.text(verdicts, listed), is_new=options.write)
     if wrong:
         raise SystemExit("\n".join(wrong))
 
 
-def judged(command: Sequence[str], run: Run, scenario: str) -> tuple[dict[str, Verdict], list[str]]:
+def judged(
+    command: Sequence[str], run: Run, scenario: str, *, by_workers: bool = False
+) -> tuple[dict[str, Verdict], list[str]]:
     """Run the suite once, and return what to think of each scenario, and of the server's end."""
     verdicts: dict[str, Verdict] = {}
     try:
         with ExitStack() as stack:
             client = client_command(is_told=run.scenarios != "found")
-            subject = stack.enter_context(serving()) if run.side == "server" else client
+            subject = stack.enter_context(serving(by_workers=by_workers)) if run.side == "server" else client
             results, said = suite.run(command, run, subject, scenario)
             verdicts = {each.scenario: judge(each, is_client=run.side == "client") for each in results}
             if not verdicts:

@@ -54,7 +54,7 @@ class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def expected() -> list[Expected]:
-    """Return what ``expected.toml`` lists."""
+    """Return what ``expected.toml`` lists, for a server of one process and of several workers."""
     table = tomllib.loads((HERE / "expected.toml").read_text(encoding="utf-8"))
     return msgspec.convert(table["expected"], list[Expected])
 

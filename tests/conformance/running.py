@@ -13,6 +13,7 @@ from threading import Thread, Timer
 from typing import TYPE_CHECKING, Final
 
 from tests.conformance.suite import environment
+from tests.harness import several_workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,14 +47,19 @@ def client_command(*, is_told: bool) -> list[str]:
 
 
 @contextmanager
-def serving() -> Iterator[str]:
+def serving(*, by_workers: bool = False) -> Iterator[str]:
     """Serve ``everything_server.py`` over HTTP, yield its URL, and end it.
+
+    Args:
+        by_workers: Whether several workers serve it, each of which gets the next request.
 
     Raises:
         ServerFailed: It did not start, printed what it should not, or did not end when it was told to.
     """
+    file = HERE / "everything_server.py"
     script = Path(sys.executable).parent / ("mcpgen.exe" if os.name == "nt" else "mcpgen")
-    command = [str(script), "serve", str(HERE / "everything_server.py"), "--http", "127.0.0.1:0"]
+    alone = [str(script), "serve", str(file), "--http", "127.0.0.1:0"]
+    command = several_workers.command(file) if by_workers else alone
     env = environment()
     flags = subprocess.CREATE_NEW_PROCESS_GROUP if sys.platform == "win32" else 0
     with subprocess.Popen(

@@ -326,6 +326,17 @@ def test_another_protocol_is_declined_however_often_it_is_asked_for_at_once(hous
 # --- many, and before a body
 
 
+def test_empty_lines_before_a_request_are_ignored(house: House) -> None:
+    line = house.line()
+    line.send(b"\r\n" * 3)
+    other = house.line()
+    other.send(called("echo", text="said"))
+    assert 200 == other.reply().status  # so the empty lines have been read by themselves
+    line.send(called("echo", text="said"))
+
+    assert 200 == line.reply().status
+
+
 def test_whoever_asks_for_permission_to_send_a_body_learns_first_that_it_is_refused(house: House) -> None:
     line = house.line()
     line.send(head("POST", "/mcp", "Content-Type: text/plain", "Content-Length: 1000000", "Expect: 100-continue"))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from mcpgen.runtime.http.server.event_store import MemoryEventStore
 from mcpgen.runtime.limits import HttpLimits
+from mcpgen.runtime.server.event_store import MemoryEventStore
 from tests.faults.event_loop_turns import until
 from tests.faults.http_applications import attacked_site, held
 from tests.faults.http_faulty_handlers import Guest

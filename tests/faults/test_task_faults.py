@@ -20,6 +20,7 @@ from mcpgen import (
     Client,
     Context,
     Process,
+    RedisTaskStore,
     RequestRefused,
     Server,
     SqliteTaskStore,
@@ -32,10 +33,11 @@ from mcpgen.generated.extensions import tasks
 from mcpgen.generated.v2026_07_28 import ElicitResult
 from mcpgen.runtime.server.tasks.task_requests import steady_clock
 from mcpgen.runtime.server.tasks.task_store import StoreFailed
+from tests.harness.redis_servers import RedisServer, needs_redis, redis_server
 from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Generator
 
 pytestmark = [pytest.mark.anyio]
 
@@ -45,9 +47,11 @@ LEASE_SECONDS = 0.6
 
 WORKER = """
 import os, sys, anyio
-from mcpgen import Context, Server, SqliteTaskStore, TaskLimits
+from mcpgen import Context, RedisTaskStore, Server, SqliteTaskStore, TaskLimits
 
-server = Server("bakery", tasks=SqliteTaskStore(sys.argv[1]), task_limits=TaskLimits(lease_seconds=0.6))
+place = sys.argv[1]
+store = RedisTaskStore(place, name="bakery") if place.startswith("redis:") else SqliteTaskStore(place)
+server = Server("bakery", tasks=store, task_limits=TaskLimits(lease_seconds=0.6))
 
 @server.tool(task=True)
 async def forever() -> str:
@@ -86,9 +90,30 @@ uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[listener])
 """
 
 
-def bakery(path: Path, **options: Any) -> Server[Any]:
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Generator[RedisServer]:
+    with redis_server(tmp_path_factory.mktemp("redis")) as running:
+        yield running
+
+
+@pytest.fixture(params=["sqlite", pytest.param("redis", marks=needs_redis)])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where processes share their tasks: a file, or the URL of Redis."""
+    if request.param == "sqlite":
+        return str(tmp_path / "tasks.db")
+    running: RedisServer = request.getfixturevalue("redis")
+    running.command("FLUSHALL")
+    return running.url
+
+
+def bakery(place: str | Path, **options: Any) -> Server[Any]:
     """Return the server of `WORKER`, for this process."""
-    store = SqliteTaskStore(path)
+    is_redis = str(place).startswith("redis:")
+    store = (
+        RedisTaskStore(str(place), name="bakery", timeout_seconds=PATIENCE_SECONDS)
+        if is_redis
+        else SqliteTaskStore(place)
+    )
     server = Server("bakery", tasks=store, task_limits=TaskLimits(lease_seconds=LEASE_SECONDS, **options))
 
     @server.tool(task=True)
@@ -128,20 +153,20 @@ def declared(target: Any) -> Any:
 
 
 @asynccontextmanager
-async def worker(folder: Path, *, is_stuck: bool) -> AsyncGenerator[tuple[Client, int]]:
+async def worker(folder: Path, place: str, *, is_stuck: bool) -> AsyncGenerator[tuple[Client, int]]:
     """Run a server in a process of its own, and yield its client and the id of the process."""
     program = folder / "worker.py"
     program.write_text(WORKER, encoding="utf-8")
     environment = {"STUCK": "1"} if is_stuck else {}
-    target = Process([sys.executable, str(program), str(folder / "tasks.db")], environment=environment)
+    target = Process([sys.executable, str(program), place], environment=environment)
     async with declared(target) as client:
         yield client, await client.call_tool("process", returns=int)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="kills the process with a signal of POSIX")
-async def test_a_task_whose_process_is_killed_fails_or_runs_again(tmp_path: Path) -> None:
-    async with worker(tmp_path, is_stuck=True) as (client, process):
+async def test_a_task_whose_process_is_killed_fails_or_runs_again(tmp_path: Path, place: str) -> None:
+    async with worker(tmp_path, place, is_stuck=True) as (client, process):
         lost = await create(client, "forever")
         repeated = await create(client, "again", name="bread")
         (key,) = (await when(client, repeated, lambda found: "inputRequests" in found))["inputRequests"]
@@ -150,7 +175,7 @@ async def test_a_task_whose_process_is_killed_fails_or_runs_again(tmp_path: Path
         await when(client, repeated, lambda found: found["status"] == "working")
         os.kill(process, signal.SIGKILL)
 
-    server = bakery(tmp_path / "tasks.db")
+    server = bakery(place)
     async with server.running(), declared(server) as client:
         failed = await when(client, lost, lambda found: found["status"] == "failed")
         done = await when(client, repeated, lambda found: found["status"] == "completed")
@@ -159,8 +184,8 @@ async def test_a_task_whose_process_is_killed_fails_or_runs_again(tmp_path: Path
     assert "bread: accept {'name': 'Luca'}" == done["result"]["content"][0]["text"]
 
 
-async def test_two_processes_share_a_task(tmp_path: Path) -> None:
-    one, other = bakery(tmp_path / "tasks.db"), bakery(tmp_path / "tasks.db")
+async def test_two_processes_share_a_task(place: str) -> None:
+    one, other = bakery(place), bakery(place)
     async with one.running(), other.running(), declared(one) as runs, declared(other) as asks:
         task, stopped = await create(runs, "again", name="bread"), await create(runs, "forever")
         (key,) = (await when(asks, task, lambda found: "inputRequests" in found))["inputRequests"]
@@ -175,8 +200,8 @@ async def test_two_processes_share_a_task(tmp_path: Path) -> None:
     assert "bread: decline None" == done["result"]["content"][0]["text"]
 
 
-async def test_a_subscriber_hears_of_a_task_that_another_process_runs(tmp_path: Path) -> None:
-    one, other = bakery(tmp_path / "tasks.db"), bakery(tmp_path / "tasks.db")
+async def test_a_subscriber_hears_of_a_task_that_another_process_runs(place: str) -> None:
+    one, other = bakery(place), bakery(place)
     async with one.running(), other.running(), declared(one) as runs, connect(other, tasks=True) as waits:
         task = await create(runs, "forever")
         handle = waits.task(task)
@@ -193,13 +218,13 @@ async def test_a_subscriber_hears_of_a_task_that_another_process_runs(tmp_path: 
                 await handle.result()
 
 
-async def test_a_server_that_stops_leaves_its_task_to_another(tmp_path: Path) -> None:
-    first = bakery(tmp_path / "tasks.db")
+async def test_a_server_that_stops_leaves_its_task_to_another(place: str) -> None:
+    first = bakery(place)
     async with first.running(), declared(first) as client:
         task, lost = await create(client, "again", name="bread"), await create(client, "forever")
         await when(client, task, lambda found: "inputRequests" in found)
 
-    second = bakery(tmp_path / "tasks.db")
+    second = bakery(place)
     async with second.running(), declared(second) as client:
         found = await when(client, task, lambda found: "inputRequests" in found)
         ended = await when(client, lost, lambda found: found["status"] == "failed")
@@ -211,8 +236,8 @@ async def test_a_server_that_stops_leaves_its_task_to_another(tmp_path: Path) ->
     assert -32603 == ended["error"]["code"]
 
 
-async def test_a_worker_that_was_only_suspended_gives_up_its_tasks(tmp_path: Path) -> None:
-    one, other = bakery(tmp_path / "tasks.db"), bakery(tmp_path / "tasks.db")
+async def test_a_worker_that_was_only_suspended_gives_up_its_tasks(place: str) -> None:
+    one, other = bakery(place), bakery(place)
     async with one.running(), declared(one) as client:
         task = await create(client, "forever")
         engine_tasks: Any = one._engine.tasks
@@ -228,7 +253,40 @@ async def test_a_worker_that_was_only_suspended_gives_up_its_tasks(tmp_path: Pat
     assert failed == again
 
 
-@pytest.mark.spec("ext-tasks", "specification/draft/tasks#protocol-errors")
+@needs_redis
+async def test_without_redis_a_request_is_refused_at_once_and_later_served(redis: RedisServer) -> None:
+    server = Server("bakery", tasks=RedisTaskStore(redis.url, name="bakery", timeout_seconds=0.2))
+    gate = anyio.Event()
+
+    @server.tool(task=True)
+    async def slow() -> str:
+        await gate.wait()
+        return "done"
+
+    async with server.running(), declared(server) as client:
+        task = await create(client, "slow")
+        with redis.paused():
+            with pytest.raises(RequestRefused, match="The task store does not answer; try again later"):
+                await create(client, "slow")
+            started = time.monotonic()
+            for _ in range(20):
+                with pytest.raises(RequestRefused, match="The task store does not answer; try again later"):
+                    await ask(client, "tasks/get", taskId=task)
+            elapsed = time.monotonic() - started
+            gate.set()
+            await anyio.sleep(0.1)  # the function ends while its result cannot be stored
+        with anyio.fail_after(PATIENCE_SECONDS):
+            while True:
+                with suppress(RequestRefused):
+                    done = await when(client, task, lambda found: found["status"] == "completed")
+                    break
+                await anyio.sleep(0.05)
+
+    assert "done" == done["result"]["content"][0]["text"]
+    assert elapsed < 20 * 0.2 / 2  # few of them have waited for Redis
+
+
+@pytest.mark.spec("ext-tasks", "specification/draft/tasks#protocol-errors", "8bd22fbb")
 async def test_a_locked_store_is_an_error_of_the_request_and_recovers(tmp_path: Path) -> None:
     path = tmp_path / "tasks.db"
     server = Server("bakery", tasks=SqliteTaskStore(path, lock_seconds=0.01))

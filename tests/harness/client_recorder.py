@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tests.harness.client_state import Asked
 
 _STATED = META + "protocolVersion"
+_WITH_TASKS = "2025-11-25"
 _RELATED = META + "related-task"
 # 2025-11-25, client/elicitation, "Error Handling"; every revision with a handshake, client/roots, "Error Handling".
 _INVALID_PARAMS = -32602
@@ -294,7 +295,8 @@ class ClientRecorder(ClientTold, Judge):
             return
         meta = result.get("_meta", {})
         related = {"taskId": asked.params.get("taskId")} if asked.method == "tasks/result" else asked.meta.get(_RELATED)
-        if related is not None and (not isinstance(meta, dict) or meta.get(_RELATED) != related):
+        is_named = revision == _WITH_TASKS and isinstance(related, dict) and isinstance(related.get("taskId"), str)
+        if is_named and (not isinstance(meta, dict) or meta.get(_RELATED) != related):
             yield Problem(
                 "/result/_meta", "the task is named (2025-11-25, basic/utilities/tasks, Related Task Metadata)"
             )

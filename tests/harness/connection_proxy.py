@@ -1,4 +1,4 @@
-"""A TCP proxy that gives each new connection to the next of several servers."""
+"""A TCP proxy that gives each new connection to the next of several servers, which see the client's address."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def connection_proxy(ports: Sequence[int]) -> Generator[int]:
         def accept() -> None:
             for port in cycle(ports):
                 try:
-                    client, _ = listener.accept()
+                    client, (address, _) = listener.accept()
                 except OSError:
                     return
                 try:
-                    server = socket.create_connection(("127.0.0.1", port))
+                    server = socket.create_connection(("127.0.0.1", port), source_address=(address, 0))
                 except OSError:
                     client.close()
                     continue

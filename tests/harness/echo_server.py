@@ -145,6 +145,7 @@ class EchoEndpoint:
         self.is_closed = False
         self._spawner = spawner
         self._running: dict[int, StartedFunction | None] = {}
+        self._last_key = 0
         self._idle: anyio.Event | None = None
 
     def receive(self, frames: Sequence[Frame | OversizedLine]) -> None:
@@ -153,7 +154,8 @@ class EchoEndpoint:
             if isinstance(each, OversizedLine):
                 self.writer.write(msgspec.json.encode({"oversized": each.size_bytes}))
                 continue
-            key = len(self._running) + 1
+            self._last_key += 1
+            key = self._last_key
             self._running[key] = None
             handle = self._spawner.start(self._do, key, each)
             if key in self._running:

@@ -1,14 +1,19 @@
-"""A Redis server of its own for tests: on loopback, at a free port, stopped by its process id."""
+"""A Redis server of its own for tests: on loopback, at a free port, stopped by its process id.
+
+All clients are a user with the rights that the guide names, and no others.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -17,12 +22,33 @@ from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Generator
-    from pathlib import Path
 
 _PROGRAM: Final = shutil.which("redis-server") or shutil.which("valkey-server")
 
+_GUIDE: Final = Path(__file__).parents[2] / "docs" / "guide" / "many-workers.md"
+
+
+def rights() -> tuple[list[str], list[str]]:
+    """Return the rules of the guide for an ACL user: those of a worker, and what a `RedisTaskStore` needs, too."""
+    page = _GUIDE.read_text(encoding="utf-8")
+    found = re.search(r"These ACL rules .*?`(.*?)`.*?`RedisTaskStore` needs these, too: `(.*?)`", page, re.DOTALL)
+    assert found
+    return found[1].split(), found[2].split()
+
+
+def _libraries(program: str) -> str:
+    """Return what is linked to *program*."""
+    ldd = shutil.which("ldd")
+    return subprocess.run([ldd, program], check=False, capture_output=True, text=True).stdout if ldd else ""
+
+
 needs_redis = pytest.mark.skipif(
     _PROGRAM is None, reason="redis-server is a program of the system (apt-get install redis-server), and not here"
+)
+
+needs_tls = pytest.mark.skipif(
+    _PROGRAM is None or "libssl" not in _libraries(_PROGRAM),
+    reason="redis-server was built without TLS, or is not here",
 )
 
 
@@ -31,12 +57,14 @@ class RedisServer:
 
     Attributes:
         port: Where it listens.
-        url: What clients connect to.
+        url: What clients connect to, as a user with the rights that the guide names.
+        admin_url: What a test connects to that looks into the server.
     """
 
     def __init__(self, folder: Path, *options: str) -> None:
-        self.port: int = _free_port()
-        self.url: str = f"redis://127.0.0.1:{self.port}"
+        self.port: int = free_port()
+        self.url: str = f"redis://worker:secret@127.0.0.1:{self.port}"
+        self.admin_url: str = f"redis://127.0.0.1:{self.port}"
         self._folder = folder
         self._options = options
         self._process: subprocess.Popen[bytes] | None = None
@@ -55,7 +83,9 @@ class RedisServer:
                 assert time.monotonic() < until
                 time.sleep(0.01)
             else:
-                return
+                break
+        of_workers, of_tasks = rights()
+        self.command("ACL", "SETUSER", "worker", "on", ">secret", *of_workers, *of_tasks)
 
     def stop(self) -> None:
         """Kill it, as a machine that fails would."""
@@ -82,7 +112,8 @@ class RedisServer:
             assert not connection.recv(1000).startswith(b"-")
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port at which nothing listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

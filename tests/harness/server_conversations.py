@@ -72,7 +72,8 @@ FINE = {
     + CHANGED
     + f'< {{"jsonrpc":"2.0","id":"s","result":{{"resultType":"complete","_meta":{{{NAME},'
     + '"io.modelcontextprotocol/subscriptionId":"s"}}}\n'
-    + '< {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"s"}}',
+    + '< {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"s",'
+    + '"_meta":{"io.modelcontextprotocol/subscriptionId":"s"}}}',
     "a question": opened() + '< {"jsonrpc":"2.0","id":1,"method":"roots/list"}',
     "a batch": opened("2025-03-26")
     + '> [{"jsonrpc":"2.0","id":1,"method":"ping"}]\n< [{"jsonrpc":"2.0","id":1,"result":{}}]',
@@ -172,6 +173,11 @@ BROKEN = {
         opened(initialized="") + '< {"jsonrpc":"2.0","id":1,"method":"roots/list"}',
         "",
         "initialized",
+    ),
+    "a cancellation of a stream without its id": (
+        LISTEN + ACKNOWLEDGED + '< {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"s"}}',
+        "/params/_meta",
+        "without its id",
     ),
     "a cancellation of nothing": (
         opened() + '< {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}',

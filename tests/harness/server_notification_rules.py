@@ -38,17 +38,19 @@ class Told(Heard):
         method = message["method"]
         if not isinstance(params, dict) or not isinstance(meta, dict):
             yield Problem("/params", "params and _meta are objects")
+        elif method == "notifications/cancelled" and keyed(params.get("requestId")) in {*self._streams, *self._ended}:
+            key = keyed(params.get("requestId"))
+            self._streams.pop(key, None)
+            self._ended.discard(key)
+            yield from self._judged(message, next(e for e in reversed(self._served) if ERAS[e] == "stateless"))
+            if keyed(meta.get(META + "subscriptionId")) != key:
+                yield Problem("/params/_meta", "it is told on a stream, without its id (NotificationMetaObject)")
         elif META + "subscriptionId" in meta:
             yield from self._told_on_stream(message, params, meta[META + "subscriptionId"])
         elif method == "notifications/progress":
             yield from self._progress(message, params)
         elif method == "notifications/message":
             yield from self._entry(message, params)
-        elif method == "notifications/cancelled" and keyed(params.get("requestId")) in {*self._streams, *self._ended}:
-            key = keyed(params.get("requestId"))
-            self._streams.pop(key, None)
-            self._ended.discard(key)
-            yield from self._judged(message, next(e for e in reversed(self._served) if ERAS[e] == "stateless"))
         elif self._session is None:
             yield Problem("", "no session, and no stream that it names: nobody is meant (2026-07-28, subscriptions)")
         else:

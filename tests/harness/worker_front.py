@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from contextlib import asynccontextmanager
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from mcpgen import MemoryCluster
 from mcpgen.runtime.server.engine import Engine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncGenerator, Callable
 
     from mcpgen import Application, Cluster, Server
 
@@ -37,7 +38,7 @@ class WorkerFront:
     """An ASGI application that is several workers.
 
     Args:
-        server: What each of them serves.
+        server: What each of them serves; or a function that returns the server of one.
         workers: How many there are.
         cluster: Returns what they share, for each.
         options: Of `Server.asgi`.
@@ -47,12 +48,19 @@ class WorkerFront:
     """
 
     def __init__(
-        self, server: Server, workers: int = 3, cluster: Callable[[], Cluster] | None = None, **options: Any
+        self,
+        server: Server | Callable[[], Server],
+        workers: int = 3,
+        cluster: Callable[[], Cluster] | None = None,
+        **options: Any,
     ) -> None:
         if cluster is None:
             shared = MemoryCluster()
             cluster = lambda: shared  # noqa: E731 (what a caller would write)
-        servers = [server, *(twin(server) for _ in range(workers - 1))]
+        if callable(server):
+            servers = [server() for _ in range(workers)]
+        else:
+            servers = [server, *(twin(server) for _ in range(workers - 1))]
         self.apps: list[Application] = [each.asgi(cluster=cluster(), **options) for each in servers]
         self._next = cycle(self.apps)
 
@@ -61,11 +69,20 @@ class WorkerFront:
         if scope["type"] == "http":
             await next(self._next)(scope, receive, send)
             return
+        if scope["type"] != "lifespan":
+            await self.apps[0](scope, receive, send)
+            return
         await receive()
+        async with self.running():
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[WorkerFront]:
+        """Keep the lifespan of all workers open within the block."""
         for each in self.apps:
             await each._state.open()
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
+        yield self
         for each in self.apps:
             await each._state.close()
-        await send({"type": "lifespan.shutdown.complete"})

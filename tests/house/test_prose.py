@@ -24,8 +24,10 @@ TEXTS = (".jinja", ".md", ".py", ".toml")
 
 def texts() -> list[Path]:
     found = [path for room in ROOMS for path in (CHECKOUT / room).rglob("*") if path.suffix in TEXTS]
-    pages = [README, CHECKOUT / "CONTRIBUTING.md", CHECKOUT / "tests" / "README.md", CHECKOUT / "docs" / "glossary.md"]
-    return sorted([*found, *(page for page in pages if page.exists())])
+    pages = [README, CHECKOUT / "CONTRIBUTING.md", CHECKOUT / "tests" / "README.md"]
+    docs = [*(CHECKOUT / "docs").glob("*.md"), *(CHECKOUT / "docs" / "guide").glob("*.md")]
+    bench = (CHECKOUT / "tests" / "bench").rglob("*.py")  # which writes docs/benchmarks.md
+    return sorted([*found, *docs, *bench, *(page for page in pages if page.exists())])
 
 
 def test_prose_names_its_subjects() -> None:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.harness import several_workers
 from tests.installations import Node, node
 from tests.interop import page
 from tests.interop.client_expectations import LABELS
@@ -54,19 +55,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--transport", choices=[*TRANSPORTS], default="", help="only this one; likewise")
     parser.add_argument("--server", type=shlex.split, help="another server's command, for clients over stdio; likewise")
     parser.add_argument("--tapes", type=Path, help="a folder, in which what is said over HTTP is kept")
+    parser.add_argument(
+        "--workers", action="store_true", help="let clients talk to several workers over HTTP; likewise"
+    )
     options = parser.parse_args(arguments)
     if options.tapes:
         options.tapes.mkdir(parents=True, exist_ok=True)
     clients = [peer for peer in peers() if options.peer in peer.name]
-    others = [server for server in servers() if options.peer in server.name and not options.server]
-    is_whole = not (options.peer or options.revision or options.transport or options.server)
+    others = [server for server in servers() if options.peer in server.name and not (options.server or options.workers)]
+    is_whole = not (options.peer or options.revision or options.transport or options.server or options.workers)
     chosen = [options.transport] if options.transport else [STDIO] if options.server else [*TRANSPORTS]
+    over_http = server_command("--http", "127.0.0.1:0")
+    if options.workers:
+        over_http = several_workers.command(HERE / "server.py")
+        chosen = [each for each in chosen if each != STDIO]
 
     def is_wanted(cell: Cell) -> bool:
         return cell.transport in chosen and options.revision in cell.revision
 
     with Relay() as relay:
-        web = Web(relay, server_command("--http", "127.0.0.1:0"), options.tapes)
+        web = Web(relay, over_http, options.tapes)
         results = run(clients, others, is_wanted, web, options.server or server_command())
         wrong = [*failures(results), *differences(results)]
         if is_whole:

@@ -8,14 +8,20 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
-from typing import Annotated
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
 
 import anyio
 from msgspec import Meta
 
 from mcpgen import Context, Server, ToolError
 from mcpgen.generated.v2026_07_28 import models
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
 
 # A server that serves some revisions only is the same server, started with this in its environment.
 SERVED = os.environ.get("INTEROP_REVISIONS")
@@ -28,16 +34,66 @@ COUNTER = "interop://counter"
 LONGEST_WAIT_SECONDS = 10
 
 
-@dataclass
 class Ledger:
-    """What this process remembers between calls."""
+    """What the processes that serve this file remember between calls: names that are set, and a count.
 
-    count: int = 0
-    may_go_on: anyio.Event = field(default_factory=anyio.Event)
-    cancelled: dict[str, anyio.Event] = field(default_factory=dict)
+    It is a folder, which is shared if its name is in the environment.
+    """
+
+    def __init__(self, folder: str | None) -> None:
+        self._own = None if folder else TemporaryDirectory()
+        self._folder = Path(folder or (self._own.name if self._own else ""))
+
+    def clear(self, name: str) -> None:
+        """Forget a name."""
+        (self._folder / name).unlink(missing_ok=True)
+
+    def set(self, name: str) -> None:
+        """Note a name."""
+        (self._folder / name).touch()
+
+    def has(self, name: str) -> bool:
+        """Whether a name is noted."""
+        return (self._folder / name).exists()
+
+    async def wait(self, name: str) -> None:
+        """Return when a name is noted."""
+        with anyio.fail_after(LONGEST_WAIT_SECONDS):
+            while not self.has(name):  # noqa: ASYNC110 (another process may note it)
+                await anyio.sleep(0.01)
+
+    @property
+    def count(self) -> int:
+        """How many times it was counted."""
+        file = self._folder / "count"
+        return file.stat().st_size if file.exists() else 0
+
+    def count_up(self) -> None:
+        """Count."""
+        with (self._folder / "count").open("a") as file:
+            file.write(".")
 
 
-LEDGER = Ledger()
+LEDGER = Ledger(os.environ.get("INTEROP_LEDGER"))
+WORKERS = int(os.environ.get("SEVERAL_WORKERS", "1"))
+NUMBER = os.environ.get("WORKER_NUMBER")
+
+
+@asynccontextmanager
+async def growing(_: Server) -> AsyncIterator[None]:
+    """Add functions when another worker is told to."""
+
+    async def follow() -> None:
+        while not LEDGER.has("grow"):  # noqa: ASYNC110 (another process notes it)
+            await anyio.sleep(0.01)
+        add_functions()
+        LEDGER.set(f"grown {NUMBER}")
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(follow)
+        yield
+        group.cancel_scope.cancel()
+
 
 server = Server(
     "interop",
@@ -46,6 +102,7 @@ server = Server(
     instructions="Ask for one thing of everything.",
     page_size=4,
     revisions=SERVED.split(",") if SERVED else None,
+    lifespan=growing if NUMBER is not None else None,
 )
 
 
@@ -133,17 +190,16 @@ async def mirror(text: str) -> str:
 async def count(to: int, ctx: Context) -> str:
     """Count, and tell how far it has come; go on when told to."""
     for step in range(1, to + 1):
-        LEDGER.may_go_on = anyio.Event()
+        LEDGER.clear("go on")
         await ctx.progress(step, total=to, message=f"{step} of {to}")
-        with anyio.fail_after(LONGEST_WAIT_SECONDS):
-            await LEDGER.may_go_on.wait()
+        await LEDGER.wait("go on")
     return f"counted to {to}"
 
 
 @server.tool
 async def go_on() -> str:
     """Let the counting go on."""
-    LEDGER.may_go_on.set()
+    LEDGER.set("go on")
     return "gone on"
 
 
@@ -159,12 +215,12 @@ async def chatter(ctx: Context) -> str:
 @server.tool
 async def hang(label: str, ctx: Context) -> str:
     """Wait to be cancelled; progress says when that has begun."""
-    LEDGER.cancelled[label] = anyio.Event()
+    LEDGER.clear(f"cancelled {label}")
     try:
         await ctx.progress(1, total=2)
         await anyio.sleep(LONGEST_WAIT_SECONDS)
     except anyio.get_cancelled_exc_class():
-        LEDGER.cancelled[label].set()
+        LEDGER.set(f"cancelled {label}")
         raise
     return "nobody cancelled"
 
@@ -172,8 +228,7 @@ async def hang(label: str, ctx: Context) -> str:
 @server.tool
 async def was_cancelled(label: str) -> str:
     """Wait until the call with that label was cancelled."""
-    with anyio.fail_after(LONGEST_WAIT_SECONDS):
-        await LEDGER.cancelled[label].wait()
+    await LEDGER.wait(f"cancelled {label}")
     return f"{label} was cancelled"
 
 
@@ -217,13 +272,12 @@ async def roots(ctx: Context) -> str:
 @server.tool
 async def bump(ctx: Context) -> str:
     """Count one up, and tell who subscribed."""
-    LEDGER.count += 1
+    LEDGER.count_up()
     await ctx.resource_updated(COUNTER)
     return f"now {LEDGER.count}"
 
 
-@server.tool
-def grow() -> str:
+def add_functions() -> None:
     """Add a tool, a prompt and a resource, of which the server tells its clients."""
 
     @server.tool
@@ -241,6 +295,16 @@ def grow() -> str:
         """Exist since a moment ago."""
         return "unfolded"
 
+
+@server.tool
+async def grow() -> str:
+    """Add a tool, a prompt and a resource, in all workers."""
+    if WORKERS == 1:
+        add_functions()
+    else:
+        LEDGER.set("grow")
+        for each in range(WORKERS):
+            await LEDGER.wait(f"grown {each}")
     return "grown"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tests.specification import rules_page
-from tests.specification.citation import LABELS
+from tests.specification.citation import LABELS, TASKS, TEXTS
 from tests.specification.rules import HEADINGS, read
 from tests.specification.sentences import sentences
 from tests.specification.text_changes import changes, headings_text, pages, report
@@ -30,13 +30,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("page", help="write docs/rules.md")
     compare = commands.add_parser("compare", help="report which rules came, went or moved in a text")
-    compare.add_argument("--revision", help="only this revision, or `draft`, which is compared with the newest one")
+    compare.add_argument(
+        "--revision", help="only this revision, `ext-tasks`, or `draft`, which is compared with the newest one"
+    )
     compare.add_argument("--commit", default="HEAD", help="the commit to read")
     shown = commands.add_parser("rules", help="print the rules of a text: digest, level, place, verdict and sentence")
-    shown.add_argument("--revision", required=True, help="the revision")
+    shown.add_argument("--revision", required=True, help="the revision, or `ext-tasks`")
     listing = commands.add_parser("headings", help="write the headings that citations may name")
     for each in (compare, shown, listing):
-        each.add_argument("repository", type=Path, help="a clone of the specification, or its git directory")
+        each.add_argument(
+            "repository", type=Path, help="a clone of the specification, or of ext-tasks, or its git directory"
+        )
     listing.add_argument("tasks", type=Path, help="the same of the extension for tasks, ext-tasks")
     options = parser.parse_args(arguments)
     match options.command:
@@ -46,8 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _show(options.repository, options.revision)
         case "headings":
             found = {label: pages(options.repository, f"{_ROOT}/{label}") for label in LABELS}
-            tasks = pages(options.tasks, _TASKS)
-            found["ext-tasks"] = {f"{_TASKS}/{name}": text for name, text in tasks.items()}
+            found[TASKS] = _pages_of_tasks(options.tasks, "HEAD")
             HEADINGS.write_text(headings_text(found), encoding="utf-8")
         case _:
             _compare(options.repository, [options.revision] if options.revision else LABELS, options.commit)
@@ -61,13 +64,18 @@ def _show(repository: Path, revision: str) -> None:
 
 
 def _sentences(repository: Path, revision: str, commit: str) -> dict[str, Sentence]:
-    texts = pages(repository, f"{_ROOT}/{revision}", commit=commit)
-    return sentences(texts)
+    if revision == TASKS:
+        return sentences(_pages_of_tasks(repository, commit))
+    return sentences(pages(repository, f"{_ROOT}/{revision}", commit=commit))
+
+
+def _pages_of_tasks(repository: Path, commit: str) -> dict[str, str]:
+    return {f"{_TASKS}/{name}": text for name, text in pages(repository, _TASKS, commit=commit).items()}
 
 
 def _compare(repository: Path, revisions: Sequence[str], commit: str) -> None:
     for revision in revisions:
-        against = revision if revision in LABELS else LABELS[-1]
+        against = revision if revision in TEXTS else LABELS[-1]
         known = [each for each in read() if against in each.revisions]
         found = _sentences(repository, revision, commit)
         sys.stdout.writelines(f"{line}\n" for line in report(revision, changes(known, found)))

@@ -1,6 +1,6 @@
 """Where in the specification a test is written, and which revisions a rule holds in.
 
-The first argument of `spec` is a revision, the second a page of it, with the heading that the rule stands under:
+The first argument of `spec` is a revision, or `ext-tasks`. The second is a page of it, with the heading of the rule:
 ``spec("2025-11-25", "basic/lifecycle#version-negotiation")``.
 """
 
@@ -16,6 +16,10 @@ STATELESS = [each.label for each in REVISIONS if each.era == "stateless"]
 
 # Homes that have the most to adapt: the oldest, the last with a handshake, and the newest.
 HOMES = [LABELS[0], HANDSHAKES[-1], LABELS[-1]]
+
+# Whose rules are in the ledger: the revisions, and the extension for tasks. It has one text, a draft.
+TASKS = "ext-tasks"
+TEXTS = [*LABELS, TASKS]
 
 spec = pytest.mark.spec
 everywhere = pytest.mark.parametrize("revision", LABELS)

@@ -20,7 +20,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from tests.specification.citation import LABELS
+from tests.specification.citation import LABELS, TASKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -45,7 +45,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_d
         digest: Names the rule; `tests/specification/sentences.py` says what it depends on.
         fingerprint: Names the words alone.
         section: The page, and the heading if there is one.
-        revisions: Oldest first.
+        revisions: Oldest first; of a rule of the extension for tasks, `ext-tasks`.
         level: MUST or SHOULD.
         actor: The side that has to keep it.
         verdict: What mcpgen makes of it.
@@ -93,9 +93,12 @@ def written(rules: Iterable[Rule]) -> str:
 
 
 @cache
-def headings() -> Mapping[str, Mapping[str, list[str]]]:
-    """Return the headings of each page of each revision, as `slug` spells them."""
-    found: dict[str, dict[str, list[str]]] = json.loads(HEADINGS.read_text(encoding="utf-8"))
+def headings() -> Mapping[str, Mapping[str, Mapping[str, int]]]:
+    """Return the headings of each page of each revision, as `slug` spells them, with the number of their rules.
+
+    The empty heading stands for what is above the first one.
+    """
+    found: dict[str, dict[str, dict[str, int]]] = json.loads(HEADINGS.read_text(encoding="utf-8"))
     return found
 
 
@@ -115,7 +118,8 @@ def checked(found: Iterable[Citation], rules: Iterable[Rule]) -> Counter[tuple[s
         (digest, revision)
         for each in found
         for digest in each.digests
-        for revision in (each.runs or {each.revision}) & stands.get(digest, set())
+        for revision in (each.runs if each.runs and each.revision != TASKS else {each.revision})
+        & stands.get(digest, set())
     )
 
 

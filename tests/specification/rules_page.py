@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from tests.specification.citation import LABELS
+from tests.specification.citation import TASKS, TEXTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -20,8 +20,8 @@ HEAD: Final = """\
 Written by `python -m tests.specification page`; do not edit.
 
 Each sentence of the specification with MUST or SHOULD is a rule. `tests/rules.jsonl` has a line for each rule of the
-five revisions. The line has the place of the sentence, and the verdict on mcpgen; it does not repeat the sentence. A
-test names the rules that it checks by their digests
+five revisions, and of the extension for tasks (`ext-tasks`). The line has the place of the sentence, and the verdict on
+mcpgen; it does not repeat the sentence. A test names the rules that it checks by their digests
 ([tests/README.md](../tests/README.md#cite-a-rule)). For each rule that counts as tested here, a test runs in each
 revision that has the rule; otherwise `tests/specification/test_rules.py` fails.
 
@@ -49,6 +49,7 @@ LISTED: Final[dict[Verdict, str]] = {
 }
 
 _SITE: Final = "https://modelcontextprotocol.io/specification"
+_TASKS_SITE: Final = "https://github.com/modelcontextprotocol/ext-tasks/blob/main"
 
 
 def text(rules: Sequence[Rule]) -> str:
@@ -66,7 +67,7 @@ def _lines(rules: Sequence[Rule]) -> Iterator[str]:
         counts = Counter(
             (revision, each.verdict) for each in rules if each.level == level for revision in each.revisions
         )
-        for revision in LABELS:
+        for revision in TEXTS:
             numbers = [counts[revision, each] for each in verdicts]
             yield f"| {revision} | {' | '.join(map(str, [*numbers, sum(numbers)]))} |"
     for verdict, title in LISTED.items():
@@ -80,6 +81,12 @@ def _table(rules: Iterable[Rule]) -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for each in rules:
         revisions = ", ".join(each.revisions)
-        address = f"{each.revisions[-1]}/{each.section}".replace("/index", "")
-        where = f"[{each.section}]({_SITE}/{address})"
+        where = f"[{each.section}]({_address(each)})"
         yield f"| `{each.digest}` | {where} | {revisions} | {each.actor} | {each.reason} |"
+
+
+def _address(rule: Rule) -> str:
+    if TASKS in rule.revisions:
+        page, _, heading = rule.section.partition("#")
+        return f"{_TASKS_SITE}/{page}.md#{heading}"
+    return f"{_SITE}/{rule.revisions[-1]}/{rule.section}".replace("/index", "")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 
 import pytest
 
 from tests.specification.__main__ import PAGE
-from tests.specification.citation import LABELS
+from tests.specification.citation import TEXTS
 from tests.specification.rules import LEDGER, Rule, checked, citations, headings, read, written
 from tests.specification.rules_page import LEVELS, text
 from tests.specification.sentences import slug
@@ -77,7 +78,7 @@ def test_a_rule_has_a_verdict_of_its_level_and_is_listed_once_in_a_revision() ->
     listed = [(each.digest, revision) for each in RULES for revision in each.revisions]
 
     assert [] == [each for each in RULES if each.verdict not in LEVELS[each.level]]
-    assert [] == [each for each in RULES if list(each.revisions) != [x for x in LABELS if x in each.revisions]]
+    assert [] == [each for each in RULES if list(each.revisions) != [x for x in TEXTS if x in each.revisions]]
     assert len(listed) == len(set(listed))
 
 
@@ -87,6 +88,20 @@ def test_every_rule_is_at_a_heading_that_its_revisions_have() -> None:
         return page in headings()[revision] and (not mark or heading in headings()[revision][page])
 
     assert [] == [each for each in RULES if not all(has(each, revision) for revision in each.revisions)]
+
+
+def test_the_ledger_has_as_many_rules_at_each_heading_as_the_text() -> None:
+    """``python -m tests.specification compare`` names the rules that it lacks."""
+    listed = Counter((revision, each.section) for each in RULES for revision in each.revisions)
+    counted = {
+        (revision, f"{page}#{heading}" if heading else page): count
+        for revision in TEXTS
+        for page, found in headings()[revision].items()
+        for heading, count in found.items()
+        if count
+    }
+
+    assert counted == dict(listed)
 
 
 def test_the_ledger_is_in_order() -> None:

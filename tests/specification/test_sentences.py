@@ -135,13 +135,16 @@ def test_pages_are_read_from_a_commit_of_a_repository(tmp_path: Path) -> None:
     page = tmp_path / "docs" / "specification" / "draft" / "basic" / "index.mdx"
     page.parent.mkdir(parents=True)
     git("init", "--quiet")
-    for text in ("# One\n", "# Two\n"):
+    last = "# Two\n\nIt MUST be. It MAY be.\n"
+    for text in ("# One\n", last):
         page.write_text(text, encoding="utf-8")
         git("add", ".")
         git("commit", "--quiet", "--message", text)
 
-    assert {"basic/index": "# Two\n"} == pages(tmp_path, "docs/specification/draft")
+    assert {"basic/index": last} == pages(tmp_path, "docs/specification/draft")
     assert {"basic/index": "# One\n"} == pages(tmp_path / ".git", "docs/specification/draft", commit="HEAD~1")
-    assert '{\n"draft": {\n  "basic/index": ["two"]\n}\n}\n' == headings_text({"draft": {"basic/index": "# Two\n"}})
+    assert '{\n"draft": {\n  "basic/index": {"": 0, "two": 1}\n}\n}\n' == headings_text(
+        {"draft": {"basic/index": last}}
+    )
     with pytest.raises(LookupError, match="no pages in docs/specification/2026-07-28"):
         pages(tmp_path, "docs/specification/2026-07-28")

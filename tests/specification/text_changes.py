@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections import Counter
 from shutil import which
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from tests.specification.rules import Rule
-from tests.specification.sentences import Sentence, headings
+from tests.specification.sentences import Sentence, headings, sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -84,14 +85,22 @@ def pages(repository: Path, folder: str, *, commit: str = "HEAD") -> dict[str, s
 
 
 def headings_text(found: Mapping[str, Mapping[str, str]]) -> str:
-    """Return the file of headings: those of each page, by revision and page."""
+    """Return the file of headings: those of each page, by revision and page, each with the number of its rules."""
     lines = [
         f'"{revision}": {{\n'
-        + ",\n".join(f"  {json.dumps(name)}: {json.dumps(headings(text))}" for name, text in sorted(texts.items()))
+        + ",\n".join(f"  {json.dumps(name)}: {json.dumps(each)}" for name, each in _counts(texts).items())
         + "\n}"
         for revision, texts in sorted(found.items())
     ]
     return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _counts(texts: Mapping[str, str]) -> dict[str, dict[str, int]]:
+    sections = Counter(each.section for each in sentences(texts).values())
+    return {
+        page: {"": sections[page]} | {each: sections[f"{page}#{each}"] for each in headings(text)}
+        for page, text in sorted(texts.items())
+    }
 
 
 def _git(repository: Path, *arguments: str) -> str:

@@ -1,6 +1,6 @@
-"""What a client does as it is told: orders come on its input, one a line, and what it measured goes to its output.
+"""A client that follows orders: they come on its input, one a line, and its measurements go to its output.
 
-Between two orders nothing runs: the event loop itself waits for the next line, as nobody else needs it then.
+Between two orders nothing runs: reading the next line blocks the event loop, which no task needs then.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ async def together(call: Call, count: int, window: int) -> list[int]:
 async def hold(call: Call, count: int) -> list[int]:
     """Return how many of *count* calls, which a server holds back, were answered when it was told to let them go."""
     waiting = [asyncio.create_task(call("wait", {"text": f"hello, {number}"})) for number in range(count)]
-    while int(await call("tasks", {})) < count:  # whoever does not get there is killed after a while
+    while int(await call("tasks", {})) < count:  # a client that does not get there is killed after a while
         pass
     await call("release", {})
     return [sum(text == f"hello, {number}" for number, text in enumerate(await asyncio.gather(*waiting)))]

@@ -81,7 +81,8 @@ class CallingRow(msgspec.Struct, frozen=True, kw_only=True):
 
 def contenders() -> tuple[Contender, ...]:
     """Return who is compared."""
-    return (Contender(OURS, ("http_ours.py",)), Contender(SDK, ("http_sdk.py",)), *floors())
+    with_token = Contender(f"{OURS}, `OAuth`", ("http_ours.py", "token"))
+    return (Contender(OURS, ("http_ours.py",)), with_token, Contender(SDK, ("http_sdk.py",)), *floors())
 
 
 def floors() -> tuple[Contender, ...]:

@@ -39,7 +39,7 @@ class Driven(msgspec.Struct, frozen=True):
 
     Attributes:
         clock: Microseconds a call, by the clock.
-        cpu: Microseconds of the server's CPU a call; None where nobody counts them.
+        cpu: Microseconds of the server's CPU a call; None if the system does not count them.
         waits: Microseconds from sending each call to having its whole answer.
     """
 

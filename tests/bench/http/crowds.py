@@ -68,7 +68,7 @@ class StreamsRow(msgspec.Struct, frozen=True, kw_only=True):
         revision: What they speak.
         count: How many listen.
         all: Milliseconds from sending the call that changes something until the last has the notification.
-        cpu: Milliseconds of the server's CPU for it; None where nobody counts it.
+        cpu: Milliseconds of the server's CPU for it; None if the system does not count it.
         size: KiB of resident memory that one of them takes, with its connection.
     """
 

@@ -29,9 +29,13 @@ class Listening:
 
     Attributes:
         address: Where it listens.
+
+    Args:
+        command: What starts it.
+        token: The access token that it wants, if any.
     """
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], token: str = "") -> None:
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         self._process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment
@@ -45,7 +49,7 @@ class Listening:
         if not self._url:
             self.__exit__(None, None, None)
             raise ServerGone(self.last_words())
-        self.address: Address = address(self._url)
+        self.address: Address = address(self._url, token)
 
     def __enter__(self) -> Self:
         """Return the server."""
@@ -62,7 +66,7 @@ class Listening:
             self._process.kill()
             self._process.wait()
         self._listener.join(_END_SECONDS)
-        if self._process.stderr and not self._listener.is_alive():  # somebody else may have inherited the pipe
+        if self._process.stderr and not self._listener.is_alive():  # a child of the server may have inherited the pipe
             self._process.stderr.close()
 
     @property
@@ -71,7 +75,7 @@ class Listening:
         return load.Patience(self._process)
 
     def cpu(self) -> int:
-        """Return the nanoseconds of CPU that all threads of it had, or 0 where nobody says."""
+        """Return the nanoseconds of CPU that all threads of it had, or 0 if the system does not say."""
         tasks = Path(f"/proc/{self._process.pid}/task").glob("*/schedstat")
         return sum(int(each.read_text(encoding="ascii").split()[0]) for each in tasks)
 
@@ -80,7 +84,7 @@ class Listening:
         return load.resident(self._process.pid)
 
     def descriptors(self) -> int:
-        """Return how many descriptors it has open, or 0 where nobody says."""
+        """Return how many descriptors it has open, or 0 if the system does not say."""
         return load.descriptors(self._process.pid)
 
     def last_words(self) -> str:

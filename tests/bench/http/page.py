@@ -18,35 +18,38 @@ if TYPE_CHECKING:
     from tests.bench.http.serving import Cost, ServingRow
 
 LEAST_OF_FLOOR: Final = 0.6
+MOST_OF_OPEN: Final = 1.1
 MOST_KIBIBYTES: Final = 10
 MOST_MILLISECONDS: Final = 100
 
 SERVING: Final = f"""
 ## Serving over HTTP
 
-Calls of a tool that returns its argument, by clients that each keep one connection open and call again when they have
-the answer; in 2025-11-25 each has a session. All servers are ASGI applications on the same uvicorn, with uvloop and
-httptools, in one process, without a log of requests. The load comes from a generator of our own, one thread that waits
-for all connections at once, with requests that were prepared in advance; afterwards every answer is checked. All
-servers run at once and take turns.
+Calls of a tool that returns its argument. Each client keeps one connection open and calls again when it has the answer;
+in 2025-11-25 each has a session. All servers are ASGI applications on the same uvicorn, with uvloop and httptools, in
+one process, without a log of requests. The load comes from a generator in one thread that waits for all connections at
+once, with requests that were prepared in advance. Afterwards it checks every answer. All servers run at once and take
+turns.
 
 * *{FEW}*, *{MANY} connections*: calls a second by the clock.
 * *median*, *99th*: microseconds by the clock from sending a call to having the whole answer. With so many clients that
-  never pause, nearly all of it is waiting for the calls of others.
-* *CPU*: microseconds of the server's CPU for a call, with {FEW} connections. Whoever serves without pause makes as many
-  calls a second as these say; by the clock, a server that is faster has more to wait for the generator, above all on a
-  machine that is busy otherwise. So the promise is held against these.
-* *of `mcp`*, *of floor*: calls a second as a multiple of what `mcp, JSON` has there, and of the first floor; behind
-  *CPU* the same of what CPU allows.
+  never pause, nearly all of this time is waiting for the calls of others.
+* *CPU*: microseconds of the server's CPU for a call, with {FEW} connections. They give the calls a second of a server
+  that never waits. By the clock, a faster server waits longer for the generator, above all on a busy machine. So the
+  promise is about these.
+* *of `mcp`*, *of floor*: calls a second as a multiple of the figure of `mcp, JSON`, and of the first floor. After
+  *CPU*, the same for the calls a second that follow from the CPU.
 * *mcpgen*: a function registered with `@server.tool` that returns text, served as `mcpgen serve FILE --http` does, but
-  with a higher `rate_limit` of `HttpLimits`, which counts each call and is never reached: the default allows a client
-  100 calls a second. Once more with `rate_limit=None`, to show what the limit costs; and `server.asgi()` on uvicorn as
-  it is, without a rate limit, as the others have none.
-* *mcp*: the low-level `Server` of the official SDK, as it is by default, which answers with streams; with JSON instead,
-  which is its fastest; and also without sessions. Its tracing is off, and it gets the tool's schema by a function.
-* *FastMCP*: as it is by default, and with JSON; a function registered with `@server.tool`.
-* *floor*: an application that reads the body, looks for the id in it and answers with a fixed JSON; once more on the
-  parser that uvicorn has without httptools.
+  with a `rate_limit` of `HttpLimits` that is never reached: the default allows a client 100 calls a second. Another
+  line has `rate_limit=None`, to show what counting the calls costs. The last is `server.asgi()` on uvicorn as it is,
+  without a rate limit, because the other servers have none.
+* *mcpgen, protected*: the first again, with `Protect` and a scope. The token of the clients has 800 characters, and was
+  verified before.
+* *mcp*: the low-level `Server` of the official SDK: with its defaults, which answer with streams; with JSON, which is
+  its fastest; and without sessions. Its tracing is off, and it gets the tool's schema from a function.
+* *FastMCP*: a function registered with `@server.tool`, with the defaults and with JSON.
+* *floor*: an application that reads the body, looks for the id in it and answers with a fixed JSON; also on the parser
+  that uvicorn has without httptools.
 
 """
 SERVING_COLUMNS: Final = (
@@ -69,36 +72,39 @@ SERVING_COLUMNS: Final = (
 SESSIONS: Final = """
 ## Idle sessions
 
-KiB of resident memory for each session of 2025-11-25 that a client has opened and does not use, over those that a tenth
-as many take, which fill caches; and microseconds by the clock to open one, with two requests one after the other.
+KiB of resident memory for each session of 2025-11-25 that a client has opened and does not use, less the memory of a
+tenth as many sessions, which fill caches. And microseconds by the clock to open a session, with two requests one after
+the other.
 
 | server | sessions | KiB each | of `mcp` | opening, µs | promised |
 |---|--:|--:|--:|--:|---|
 """
 STREAMS: Final = """
-## Telling all who listen
+## Notifying all listeners
 
-Clients listen for changes, each on a connection of its own; then one calls a tool that tells of a change of the tools.
+Clients listen for changes, each on a connection of its own. Then one client calls a tool that reports a change of the
+tools.
 
-* *all told*: milliseconds by the clock from sending that call until the last of them has read the notification.
+* *all notified*: milliseconds by the clock from sending this call until the last client has read the notification.
 * *CPU*: milliseconds of the server's CPU for it.
-* *memory*: KiB of the server's resident memory for each of them, with its connection.
-* *mcp*: its `ListenHandler`; in 2025-11-25 it has nothing that tells all sessions. FastMCP has no subscriptions.
+* *memory*: KiB of the server's resident memory for each listening client, with its connection.
+* *mcp*: its `ListenHandler`; in 2025-11-25 it cannot notify all sessions. FastMCP has no subscriptions.
 
-| revision | server | streams | all told, ms | of `mcp` | CPU, ms | memory, KiB | promised |
+| revision | server | streams | all notified, ms | of `mcp` | CPU, ms | memory, KiB | promised |
 |---|---|--:|--:|--:|--:|--:|---|
 """
 CALLING: Final = f"""
 ## Client over HTTP
 
-Calls by clients that are programs of their own, of one server, which is ours; as with [stdio](#client).
+Calls by clients that are programs of their own, of one server, which is that of mcpgen; as with [stdio](#client).
 
 * *median*, *99th*, *CPU*: of one call at a time.
 * *{WINDOW} in flight*: calls a second of {WINDOW} tasks that call at the same time on one client, and the client's CPU
-  for one.
-* *mcpgen*: `connect(url)` with `client.call_tool(name, arguments)`.
+  for one call.
+* *mcpgen*: `connect(url)` with `client.call_tool(name, arguments)`. *mcpgen, `OAuth`* has an access token of 800
+  characters in its store.
 * *mcp*: `ClientSession` over `streamable_http_client`.
-* *httpx*: what ours stands on, with msgspec, and nothing checked. *sockets*: the same without it.
+* *httpx*: httpx with msgspec, and no checks. *sockets*: bare sockets with msgspec, and no checks.
 
 """
 CALLING_COLUMNS: Final = (
@@ -143,6 +149,10 @@ def _serving(rows: Sequence[ServingRow]) -> Iterator[str]:
         if row.contender.name == serving.OURS and floor:
             kept = _work(floor.few) / _work(row.few) >= LEAST_OF_FLOOR
             promised = promise((f"≥ {LEAST_OF_FLOOR} of floor at {FEW}", kept))
+        open_one = by_name.get((row.revision, serving.OURS))
+        if row.contender.name == serving.PROTECTED and open_one:
+            kept = _work(row.few) <= MOST_OF_OPEN * _work(open_one.few)
+            promised = promise((f"≤ {MOST_OF_OPEN} of mcpgen's CPU at {FEW}", kept))
         cells = (
             row.revision,
             row.contender.name,

@@ -31,6 +31,7 @@ FEW: Final = 16
 MANY: Final = 256
 
 OURS: Final = "mcpgen"
+PROTECTED: Final = f"{OURS}, protected"
 SDK: Final = "mcp, JSON"
 FLOOR: Final = "floor"
 
@@ -41,6 +42,8 @@ _LEAST_CALLS: Final = 1000
 _LEAST_OF_EACH: Final = 4
 _MOST_CALLS: Final = 20_000
 _WARM_UP: Final = 500
+# As long as a JSON Web Token with an RSA signature.
+_TOKEN: Final = "t" * 800
 
 
 class Contender(msgspec.Struct, frozen=True):
@@ -50,11 +53,13 @@ class Contender(msgspec.Struct, frozen=True):
         name: What it is called in the tables.
         command: What starts it.
         revisions: Those in which it differs from others.
+        token: The access token that it wants, if any.
     """
 
     name: str
     command: tuple[str, ...]
     revisions: tuple[str, ...] = REVISIONS
+    token: str = ""
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +67,7 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         clock: One of a batch, by the clock.
-        cpu: The server's CPU for one; None where nobody counts it.
+        cpu: The server's CPU for one; None if the system does not count it.
         median: From sending a call to having its answer, the median of a batch.
         tail: The 99th percentile.
     """
@@ -97,6 +102,7 @@ def contenders() -> tuple[Contender, ...]:
     """Return who is compared."""
     return (
         Contender(OURS, ours()),
+        protected(),
         Contender(f"{OURS}, `rate_limit=None`", ours(limit="none")),
         Contender(f"{OURS}, `asgi()`", command("http_ours.py")),
         Contender("mcp", command("http_sdk.py")),
@@ -106,6 +112,11 @@ def contenders() -> tuple[Contender, ...]:
         Contender("FastMCP, JSON", command("http_fastmcp.py", "json")),
         *floors(),
     )
+
+
+def protected() -> Contender:
+    """Return our server with access tokens."""
+    return Contender(PROTECTED, command("http_protected.py", _TOKEN), token=_TOKEN)
 
 
 def floors() -> tuple[Contender, ...]:
@@ -136,7 +147,7 @@ class _Runner:
     def __init__(self, contender: Contender, revision: str, running: ExitStack) -> None:
         self._contender = contender
         self._revision = revision
-        server = running.enter_context(Listening(contender.command))
+        server = running.enter_context(Listening(contender.command, contender.token))
         self._clients = {n: running.enter_context(clients(server, revision, n)) for n in (FEW, MANY)}
         self._samples: dict[int, list[Driven]] = {FEW: [], MANY: []}
         # Also warms it up. A server that is slow is known to be so after few calls.

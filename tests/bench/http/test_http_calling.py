@@ -10,7 +10,7 @@ from tests.bench.ordered import ClientGone, Ordered
 
 pytestmark = pytest.mark.slow
 
-RACING = (calling.contenders()[0], *calling.floors())
+RACING = (*calling.contenders()[:2], *calling.floors())
 
 
 def test_every_client_has_a_row_for_every_revision(monkeypatch: pytest.MonkeyPatch) -> None:

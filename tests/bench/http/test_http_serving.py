@@ -126,6 +126,18 @@ def test_our_server_answers_every_call(command: tuple[str, ...], revision: str) 
         callers.end_sessions()
 
 
+def test_the_protected_server_answers_calls_with_its_token_alone(revision: str) -> None:
+    contender = serving.protected()
+    with Listening(contender.command, contender.token) as server, clients(server, revision, 2) as callers:
+        assert 20 == len(callers.call(20).waits)
+    with (
+        Listening(contender.command) as server,
+        pytest.raises(WrongAnswer, match="401"),
+        clients(server, revision, 1) as callers,
+    ):
+        callers.call(1)
+
+
 def test_sessions_outlive_their_connections(revision: str) -> None:
     with Listening(serving.ours()) as server, clients(server, revision, 2) as callers:
         callers.reconnect()

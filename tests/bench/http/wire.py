@@ -30,22 +30,24 @@ class Address(msgspec.Struct, frozen=True):
         host: Its name or address.
         port: Its port.
         path: Of the endpoint.
+        token: The access token that it wants, if any.
     """
 
     host: str
     port: int
     path: str
+    token: str = ""
 
     @property
     def url(self) -> str:
-        """The same for whoever takes URLs."""
+        """The address as a URL."""
         return f"http://{self.host}:{self.port}{self.path}"
 
 
-def address(url: str) -> Address:
+def address(url: str, token: str = "") -> Address:
     """Return what *url* says."""
     parts = urlsplit(url)
-    return Address(parts.hostname or "", parts.port or 80, parts.path)
+    return Address(parts.hostname or "", parts.port or 80, parts.path, token)
 
 
 def post(  # noqa: PLR0913 (each is a header)
@@ -150,6 +152,7 @@ def _head(verb: str, where: Address, accept: str, session: str, lines: Iterable[
         f"host: {where.host}:{where.port}",
         "user-agent: bench/1.2.3",
         f"accept: {accept}",
+        f"authorization: Bearer {where.token}" if where.token else "",
         *lines,
         f"mcp-session-id: {session}" if session else "",
     ]

@@ -50,7 +50,7 @@ FIXED = {
         "cacheScope": "private",
     },
 }
-# What the newest revision demands in each result, until somebody shakes hands.
+# The newest revision requires this in each result. After `initialize`, it is left out.
 STATELESS = {"resultType": "complete"}
 UNKNOWN = {"code": -32601, "message": "unknown here"}
 

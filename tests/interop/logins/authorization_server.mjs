@@ -1,12 +1,13 @@
-// An authorization server of npm's oidc-provider, which logs in everyone: node authorization_server.mjs
+// An authorization server of npm's oidc-provider, which logs in every user: node authorization_server.mjs
 //
 // RESOURCE: the MCP server. CLIENT_JWK: the public key of the client "signing". OPAQUE: issue opaque tokens.
-// NONCE: demand nonces in proofs of DPoP. It prints its issuer when it listens.
+// NONCE: demand nonces in proofs of DPoP. FORMS: show the forms that oidc-provider has for development, instead of logging
+// in at once. It prints its issuer when it listens.
 import http from 'node:http';
 import { generateKeyPairSync } from 'node:crypto';
 import { Provider } from 'oidc-provider';
 
-const { RESOURCE, CLIENT_JWK, OPAQUE, NONCE } = process.env;
+const { RESOURCE, CLIENT_JWK, OPAQUE, NONCE, FORMS } = process.env;
 const keys = [
   { ...generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' }), alg: 'ES256' },
   { ...generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' }), alg: 'RS256' },
@@ -46,7 +47,7 @@ const provider = new Provider(issuer, {
   rotateRefreshToken: true,
   issueRefreshToken: async () => true,
   features: {
-    devInteractions: { enabled: false },
+    devInteractions: { enabled: Boolean(FORMS) },
     registration: { enabled: true },
     clientCredentials: { enabled: true },
     introspection: { enabled: true, allowedPolicy: () => true },
@@ -67,7 +68,7 @@ const provider = new Provider(issuer, {
     },
   },
   findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
-  interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` },
+  ...(!FORMS && { interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` } }),
 });
 
 async function interact(request, response) {
@@ -88,7 +89,7 @@ async function interact(request, response) {
 
 const answer = provider.callback();
 server.on('request', (request, response) => {
-  if (request.url.startsWith('/interaction/')) return interact(request, response);
+  if (!FORMS && request.url.startsWith('/interaction/')) return interact(request, response);
   // oidc-provider has its metadata at the place of OpenID Connect alone.
   if (request.url === '/.well-known/oauth-authorization-server') request.url = '/.well-known/openid-configuration';
   return answer(request, response);

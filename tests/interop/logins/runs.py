@@ -32,12 +32,16 @@ from mcpgen import (
 )
 from mcpgen.runtime.http.client.auth.logout import log_out
 from tests.installations import folder_of, javascript, node
+from tests.interop.logins.browser_login import logs_in_with_a_browser
 from tests.interop.logins.protected_server import ProtectedServer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+    from typing import TypeAlias
 
     from mcpgen.runtime.http.client.auth.credentials import Credentials
+
+    Check: TypeAlias = Callable[[ProtectedServer], Awaitable[None]]
 
 __all__ = ["failures"]
 
@@ -45,7 +49,7 @@ PACKAGE: Final = "oidc-provider@9.13.3"
 OLDEST_NODE: Final = 22
 HERE: Final = Path(__file__).parent
 HOME: Final = HERE.parents[2] / ".nox" / "interop-peers"
-SECONDS: Final = 60
+SECONDS: Final = 120  # a browser takes its time where the processors are busy
 
 KEY: Final = ec.generate_private_key(ec.SECP256R1())
 PEM: Final = KEY.private_bytes(
@@ -57,16 +61,16 @@ def failures() -> list[str]:
     """Return what went wrong, a line for each login."""
     found: list[str] = []
     for variant in ({}, {"OPAQUE": "1"}, {"NONCE": "1"}):
-        found += anyio.run(_variant, variant)
-    return found
+        found += anyio.run(_variant, variant, CHECKS)
+    return found + anyio.run(_variant, {"FORMS": "1"}, {"browser": logs_in_with_a_browser})
 
 
-async def _variant(variant: dict[str, str]) -> list[str]:
+async def _variant(variant: dict[str, str], checks: Mapping[str, Check]) -> list[str]:
     found = []
     async with _protected() as server:
         with _authorization_server(server.url, variant) as issuer:
             server.issuer = issuer
-            for name, check in CHECKS.items():
+            for name, check in checks.items():
                 server.refused.clear()
                 server.schemes.clear()
                 server.claims.clear()
@@ -220,7 +224,7 @@ def _token(store: MemoryTokenStore) -> str:
     return next(each["access_token"] for each in documents if "access_token" in each)
 
 
-CHECKS: Final[dict[str, Callable[[ProtectedServer], Awaitable[None]]]] = {
+CHECKS: Final[dict[str, Check]] = {
     each.__name__: each
     for each in (
         registers,
@@ -239,4 +243,4 @@ CHECKS: Final[dict[str, Callable[[ProtectedServer], Awaitable[None]]]] = {
 if __name__ == "__main__":
     if wrong := failures():
         raise SystemExit("\n".join(wrong))
-    sys.stdout.write(f"{len(CHECKS)} kinds of logins, three kinds of tokens: all is well\n")
+    sys.stdout.write(f"{len(CHECKS)} kinds of logins, three kinds of tokens, and a browser: all is well\n")

@@ -11,9 +11,9 @@ server = Server("files")
 
 @server.tool
 def whose(context: Context) -> str:
-    """Say whose token it is."""
+    """Say whose token it is, and what is spoken."""
     assert context.access is not None
-    return f"{context.access.subject}: {' '.join(sorted(context.access.scopes))}"
+    return f"{context.access.subject}: {' '.join(sorted(context.access.scopes))} ({context.peer.revision})"
 
 
 @server.tool(scopes=["files:write"])

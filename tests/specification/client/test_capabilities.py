@@ -119,6 +119,55 @@ async def test_the_modes_of_elicitation_are_declared_where_there_are_any(
         assert elicitation(revision, modes) == own.capabilities
 
 
+@spec("2025-11-25", "client/elicitation#capabilities", "7d6be109")
+@spec("2026-07-28", "client/elicitation#capabilities", "7d6be109")
+@pytest.mark.parametrize(
+    ("options", "modes", "missing"),
+    [
+        (
+            {"elicit": answer},
+            {"url": {}},
+            "`capabilities` declares elicitation.url, which needs a function; pass `elicit_url`",
+        ),
+        (
+            {"elicit_url": answer},
+            {"form": {}},
+            "`capabilities` declares elicitation.form, which needs a function; pass `elicit`",
+        ),
+        ({}, {"form": {}, "url": {}}, "`capabilities` declares elicitation.form"),
+        ({}, {}, "the capability elicitation is declared, but there is no handler of elicitation/create"),
+    ],
+    ids=["url", "form", "both", "none"],
+)
+async def test_a_mode_of_elicitation_is_declared_only_with_its_function(
+    options: dict[str, Any], modes: dict[str, Any], missing: str
+) -> None:
+    with pytest.raises(UsageError, match=missing):
+        await connect(Server("tests"), **options, capabilities={"elicitation": modes})
+
+
+@spec("2025-11-25", "basic/utilities/tasks#capabilities", "b7a66ce6")
+@pytest.mark.parametrize(
+    ("tasks", "method"), [({}, "tasks/get"), ({"list": {}}, "tasks/list"), ({"cancel": {}}, "tasks/cancel")]
+)
+async def test_tasks_of_a_client_are_declared_only_with_their_handlers(tasks: dict[str, Any], method: str) -> None:
+    base = registry.revision("2025-11-25").bindings().client.ClientHandlers
+    names = {
+        "tasks/get": "get_task",
+        "tasks/result": "get_task_payload",
+        "tasks/list": "list_tasks",
+        "tasks/cancel": "cancel_task",
+    }
+
+    async def handler(own: Any, params: Any, context: Any) -> Any:
+        raise NotImplementedError
+
+    handlers = type("Handlers", (base,), {name: handler for each, name in names.items() if each != method})()
+
+    with pytest.raises(UsageError, match=f"is declared, but there is no handler of {method}"):
+        await connect(Server("tests"), native_revision="2025-11-25", handlers=handlers, capabilities={"tasks": tasks})
+
+
 @spec("2025-11-25", "basic/lifecycle#initialization", "4bfe9e80")
 @spec("2025-11-25", "basic/lifecycle#capability-negotiation")
 @spec("2026-07-28", "basic/index#meta")

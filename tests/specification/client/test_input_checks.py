@@ -82,8 +82,9 @@ async def test_messages_in_which_each_tool_call_has_its_result_are_sampled(messa
         [says(USES[0], "assistant"), says(TEXT), says(RESULTS[0])],
         [says(USES[0], "assistant"), says(RESULTS[0], "assistant")],
         [says(TEXT), says(USES, "assistant")],
+        [says([USES[0], USES[0]], "assistant"), says(RESULTS[0])],
     ],
-    ids=["a result is missing", "in two messages", "late", "of the assistant", "no message follows"],
+    ids=["a result is missing", "in two messages", "late", "of the assistant", "no message follows", "two of one id"],
 )
 async def test_a_tool_call_without_its_result_in_the_next_message_is_refused(messages: Any, revision: str) -> None:
     assert (InvalidPayload if revision in STATELESS else -32602) == await sampled(revision, *messages)
@@ -123,10 +124,20 @@ async def visited(revision: str, url: str) -> Any:
 
 
 @spec("2025-11-25", "client/elicitation#safe-url-handling")
+@spec("2025-11-25", "client/elicitation#url-mode-elicitation-requests", "fd5361eb")
 @with_tools
 @pytest.mark.parametrize(
     "url",
-    ["javascript:alert(1)", "file:///etc/passwd", "not a url", "https://", "http://[::1", "https://h:x/", "//h/a"],
+    [
+        "javascript:alert(1)",
+        "file:///etc/passwd",
+        "not a url",
+        "https://",
+        "http://[::1",
+        "https://h:x/",
+        "//h/a",
+        "https://a.example\\@b.example/",  # a browser opens a.example, other readers take it for b.example
+    ],
 )
 async def test_a_user_is_shown_no_url_that_a_browser_does_not_open_with_http(url: str, revision: str) -> None:
     refused = InvalidPayload if revision in STATELESS else -32602
@@ -169,6 +180,17 @@ BAD_ROOTS = pytest.mark.parametrize(
         "file:///a/%2e%2E/etc",
         "file:///a%2f..%5cetc",
         "file:///a/..",
+        "file://../etc",
+        "file://%2e%2e/etc",
+        "file:///%252e%252e/etc",
+        "file:///a?b=/../etc",
+        "file:///a#/../etc",
+        "file:///a?b",
+        "file:///a b",
+        "file:///a\n",
+        "file:///\u00e9",
+        "file:///%zz",
+        "FILE:///a",
     ],
 )
 
@@ -203,7 +225,9 @@ async def test_roots_of_handlers_of_each_native_revision_are_checked(revision: s
 
 @spec("2025-11-25", "client/roots#root")
 @everywhere
-@pytest.mark.parametrize("uri", ["file:///", "file:///home/..a/b..", "file://host/share", "file:///C:/a%20b"])
+@pytest.mark.parametrize(
+    "uri", ["file:///", "file:///home/..a/b..", "file://host/share", "file:///C:/a%20b", "file:///a%25b"]
+)
 async def test_roots_that_are_files_are_sent(uri: str, revision: str) -> None:
     async with opened(revision, roots=[models.Root(uri=uri)]) as own:
         assert {"roots": [{"uri": uri}]} == await asked(own, revision, "roots/list")
@@ -236,6 +260,43 @@ async def filled_in(revision: str, content: Any, required: list[str], fields: An
 
     async with opened(revision, elicit=elicit) as own:
         return await asked(own, revision, "elicitation/create", {**form, **more})
+
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+@spec("2025-11-25", "basic/index#implementation-requirements", "eb3922d8")
+@spec("2026-07-28", "basic/index#implementation-requirements", "eb3922d8")
+@with_tools
+@pytest.mark.parametrize(
+    ("dialect", "is_supported"),
+    [
+        (DIALECT, True),
+        ("http://json-schema.org/draft-07/schema#", True),
+        ("http://json-schema.org/draft-03/schema#", False),
+        ("https://example.com/dialect", False),
+        (f"{DIALECT}\n", False),
+        ("", False),
+    ],
+)
+async def test_a_form_in_a_dialect_that_is_not_supported_is_refused(
+    dialect: str,
+    is_supported: bool,  # noqa: FBT001 (a column of the table)
+    revision: str,
+) -> None:
+    shown: list[object] = []
+
+    def elicit(params: Any, _context: object) -> models.ElicitResult:
+        shown.append(params)
+        return models.ElicitResult(action="accept", content={"text": "abc"})
+
+    form = {"$schema": dialect, "type": "object", "properties": {"text": {"type": "string"}}}
+    async with opened(revision, elicit=elicit) as own:
+        said = await asked(own, revision, "elicitation/create", {"message": "?", "requestedSchema": form})
+
+    refused = InvalidPayload if revision in STATELESS else -32602
+    assert ({"action": "accept", "content": {"text": "abc"}} if is_supported else refused) == said
+    assert is_supported == bool(shown)
 
 
 FITS = {

@@ -424,8 +424,8 @@ async def test_a_caller_who_is_cancelled_while_the_user_thinks_takes_the_questio
 
 
 @spec("2026-07-28", "basic/index#resulttype", "31476f83")
-@pytest.mark.parametrize("kind", ["task", "", "INPUT_REQUIRED"])
-async def test_a_type_of_result_that_nobody_knows_is_invalid(kind: str) -> None:
+@pytest.mark.parametrize("kind", ["task", "", "INPUT_REQUIRED", None, 1])
+async def test_a_type_of_result_that_nobody_knows_is_invalid(kind: object) -> None:
     async with opened(NEWEST) as own:
         with pytest.raises(InvalidPayload) as failure:
             await own.answered(own.client.call_tool("x"), {"resultType": kind, "content": []})

@@ -139,7 +139,7 @@ class _Broken:
 @pytest.mark.parametrize("argument", [object(), "\ud800"], ids=["object", "surrogate"])
 async def test_arguments_that_are_no_json_are_explained_and_not_sent(revision: str, argument: object) -> None:
     async with opened(revision) as own:
-        with pytest.raises(InvalidPayload):
+        with pytest.raises(UsageError):
             await own.client.call_tool("x", {"a": argument})
 
         assert [] == await own.wire.rest()
@@ -197,7 +197,7 @@ async def test_a_resource_is_subscribed_to_again_when_its_stream_has_ended() -> 
 async def test_progress_during_a_pause_gives_no_more_time_than_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(deadlines, "_clock", lambda: now)
-    session: Any = type("Session", (), {"pending": {}, "cancel": lambda *_: None})()
+    session: Any = type("Session", (), {"pending": {}, "limits": ClientLimits(), "cancel": lambda *_: None})()
     clock = Deadlines(session)
     event: Any = type("Event", (), {"set": lambda _: None})()
     call = session.pending[1] = PendingRequest(1, "tools/call", event, 2)

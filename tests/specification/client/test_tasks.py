@@ -180,3 +180,32 @@ async def test_a_cancelled_call_that_becomes_no_task_leaves_nothing_to_cancel() 
         own.wire.result(calls[2], {"content": []})
 
         assert [] == await own.wire.rest()
+
+
+@spec("2025-11-25", "basic/lifecycle#operation", "fd7099db")
+async def test_a_server_that_cancels_no_tasks_is_not_asked_to() -> None:
+    can = {"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}}}
+    async with opened(REVISION, can=can, limits=ClientLimits(call_seconds=0.1)) as own:
+        errand, asked = await own.asked(own.client.call_tool("x"))
+        own.wire.result(asked, listed("required"))
+        own.wire.result(await own.wire.hear("tools/call"), {"task": TASK})
+        await own.wire.hear("tasks/result")
+        with pytest.raises(RequestTimedOut):
+            await errand.outcome()
+        with pytest.raises(UnsupportedByPeer, match=r"has not declared the capability tasks\.cancel"):
+            await own.client.task("t1").cancel()
+
+        assert ["notifications/cancelled"] == [each["method"] for each in await own.wire.rest()]
+
+
+@spec("2025-11-25", "basic/lifecycle#operation", "fd7099db")
+async def test_a_task_that_is_named_too_late_goes_on_if_the_server_cancels_none() -> None:
+    can = {"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}}}
+    async with opened(REVISION, can=can) as own:
+        errand, asked = await own.asked(own.client.start_tool("x"))
+        own.wire.result(asked, listed("optional"))
+        call = await own.wire.hear("tools/call")
+        await errand.cancel()
+        own.wire.result(call, {"task": TASK})
+
+        assert [] == await own.wire.rest()

@@ -209,6 +209,7 @@ async def test_a_compressed_answer_was_not_asked_for_and_is_not_unpacked(encodin
     ("status", "headers", "said"),
     [
         (401, {"www_authenticate": "Bearer"}, "401 Unauthorized: the server requires credentials; pass Http"),
+        (401, {"www_authenticate": 'Bearer error="invalid_token"'}, "the server refused the access token"),
         (403, {}, "403 Forbidden: the server does not allow this"),
         (429, {"retry_after": "7"}, "429 Too Many Requests: .*try again in 7 seconds"),
         (503, {"retry_after": "Fri, 31 Dec 2027 23:59:59 GMT"}, "503 Service Unavailable: .*again at Fri, 31 Dec"),
@@ -233,6 +234,17 @@ async def test_a_status_that_any_request_would_get_is_told_at_once_with_what_to_
         assert "secret" not in str(refused.value)
         assert bool(body) == ("the reason (-32001)" in str(refused.value))
         assert [] == server.unheard
+
+
+@spec("2026-07-28", "basic/transports/streamable-http#sending-messages")
+async def test_a_web_page_is_named_with_the_usual_path() -> None:
+    async with played() as server:
+        connecting = start(server)
+        asked = await server.hear(method="server/discover")
+        await asked.answer(403, b"<!DOCTYPE HTML>", content_type="text/html;charset=utf-8")
+
+        with pytest.raises(HttpRefused, match=r"this is a web page, .* which is often /mcp"):
+            await connecting.outcome()
 
 
 @spec("2025-11-25", "basic/transports#session-management")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from mcpgen import ClientLimits, UsageError
+from mcpgen import ClientLimits, RequestLost, UsageError
 from mcpgen.runtime.protocol.newest import models
 from tests.specification.citation import HANDSHAKES, since, spec
 from tests.specification.client.scripted_server import META, complete, on_both_loops
@@ -199,6 +199,18 @@ async def test_an_answer_may_come_in_a_batch() -> None:
         await asked.json([log, {"jsonrpc": "2.0", "id": asked.message["id"], "result": {"content": []}}])
 
         assert [] == (await calling.outcome()).content
+
+
+@spec("2026-07-28", "basic/transports/streamable-http#sending-messages")
+@pytest.mark.parametrize("revision", since("2025-06-18"))
+async def test_a_batch_answers_nothing_in_a_revision_without_batches(revision: str) -> None:
+    async with opened(revision) as (client, server):
+        calling = server.start(client.call_tool("a"))
+        asked = await server.hear(method="tools/call")
+        await asked.json([{"jsonrpc": "2.0", "id": asked.message["id"], "result": {"content": []}}])
+
+        with pytest.raises(RequestLost, match="with a body that is not the response to it"):
+            await calling.outcome()
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#sending-messages")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
 
-from mcpgen import ClientLimits, RequestLost, TransportClosed
+from mcpgen import ClientLimits, RequestLost, TransportClosed, connect
+from mcpgen.generated.v2025_11_25 import ClientHandlers, ClientMethods, models
 from tests.patience import PATIENCE_SECONDS
 from tests.specification.citation import spec
-from tests.specification.client.scripted_server import on_both_loops
-from tests.specification.http_client.scripted_http_server import NEWEST, closed, opened
+from tests.specification.client.scripted_server import discovered, on_both_loops
+from tests.specification.http_client.scripted_http_server import NEWEST, closed, opened, played
 
 if TYPE_CHECKING:
     from tests.specification.http_client.scripted_http_server import Exchange
@@ -426,6 +428,68 @@ async def test_a_stream_of_changes_that_cannot_be_opened_again_is_given_up(
             await listening.outcome()
 
         assert [] == server.unheard
+
+
+ACKNOWLEDGED = (
+    'data: {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":'
+    '{"io.modelcontextprotocol/subscriptionId":%d},"notifications":%s}}\n\n'
+)
+
+
+async def made(url: str, **options: Any) -> Any:
+    return await connect(url, **options)
+
+
+async def acknowledge(asked: Exchange) -> None:
+    await asked.begin()
+    accepted = json.dumps(asked.message["params"]["notifications"])
+    await asked.chunk((ACKNOWLEDGED % (asked.message["id"], accepted)).encode())
+
+
+@spec("2026-07-28", "basic/patterns/index#subscribe-and-notify")
+@on_both_loops
+async def test_the_streams_of_handlers_are_opened_again_and_report_what_they_may_have_missed() -> None:
+    told: list[str] = []
+    have_run = [anyio.Event(), anyio.Event()]
+
+    class Handlers(ClientHandlers[Any]):
+        async def tool_list_changed(self, params: models.NotificationParams, context: Any, /) -> None:
+            del params
+            told.append(context.method)
+            have_run[0].set()
+
+        async def resource_updated(self, params: models.ResourceUpdatedNotificationParams, context: Any, /) -> None:
+            del context
+            told.append(params.uri)
+            have_run[1].set()
+
+    can = {"tools": {"listChanged": True}, "resources": {"subscribe": True}}
+    async with played() as server:
+        connecting = server.start(
+            made(server.url, revisions=[NEWEST], native_revision="2025-11-25", handlers=Handlers())
+        )
+        await (await server.hear(method="server/discover")).result(discovered(can))
+        lists = await server.hear(method="subscriptions/listen")
+        await acknowledge(lists)
+        client = await connecting.outcome()
+        subscribing = server.start(ClientMethods(client).subscribe(models.SubscribeRequestParams(uri="a:b")))
+        watched = await server.hear(method="subscriptions/listen")
+        await acknowledge(watched)
+        await subscribing.outcome()
+        ids = [lists.message["id"], watched.message["id"]]
+        for stream in (lists, watched):
+            await stream.cut()
+            again = await server.hear(method="subscriptions/listen")
+            assert stream.message["params"]["notifications"] == again.message["params"]["notifications"]
+            ids.append(again.message["id"])
+            await acknowledge(again)
+        with anyio.fail_after(PATIENCE_SECONDS):
+            for each in have_run:
+                await each.wait()
+        await closed(client, server)
+
+    assert ["notifications/tools/list_changed", "a:b"] == told
+    assert 4 == len(set(ids))
 
 
 @spec("2026-07-28", "changelog#major-changes", "b6bc3b94")

@@ -42,8 +42,9 @@ def test_a_url_is_shown_in_one_spelling_and_without_what_may_be_secret(url: str,
         ("example.com/mcp", "is not a URL of http or https"),
         ("localhost:8000/mcp", "did you mean http://localhost:8000/mcp?"),
         ("http:///mcp", "the URL has no host"),
-        ("http://example.com:99999/", "the URL is malformed"),
-        ("http://[::1/", "the URL is malformed"),
+        ("http://example.com:99999/", "the port of the URL is not a number from 0 to 65535"),
+        ("http://example.com:8000x/", "the port of the URL is not a number from 0 to 65535"),
+        ("http://[::1/", "the host of the URL is malformed"),
         ("http://example.com/a b", "white space"),
         ("http://example.com\\@evil.invalid/", "a backslash"),
         ("http://example.com/\r\nX: y", "white space"),
@@ -75,6 +76,7 @@ def test_connect_takes_urls_and_says_what_else_there_is() -> None:
         ({"Transfer-Encoding": "chunked"}, "which the client sets itself"),
         ({"X-Key": "secret\r\nX-Evil: 1"}, "`headers` has an invalid value for X-Key"),
         ({"X-Key": "sécret"}, "`headers` has an invalid value for X-Key"),
+        ({"X-Key": 1}, "a value must be a string of ASCII characters without line breaks"),
         ({"X-Key": 7}, "`headers` has an invalid value for X-Key"),
         ({"X Key": "secret"}, "`headers` has an invalid name in item 1; a name has no space, colon or value"),
         ({"X-Key:": "secret"}, "`headers` has an invalid name"),
@@ -212,6 +214,25 @@ def test_without_httpx_it_is_said_what_to_install() -> None:
     assert [
         'a server at a URL needs httpx, which is not installed: pip install "mcpgen[http]"'
     ] * 3 == done.stdout.splitlines()
+
+
+WITHOUT_HTTPTOOLS = """
+import sys
+sys.modules["httptools"] = None
+from mcpgen import UsageError, connect_sync
+try:
+    with connect_sync("http://127.0.0.1:9/mcp"):
+        pass
+except UsageError as error:
+    print(error)
+"""
+
+
+def test_without_httptools_it_is_said_what_to_install() -> None:
+    """The extra `auth` alone has httpx, but not httptools."""
+    done = subprocess.run([sys.executable, "-c", WITHOUT_HTTPTOOLS], check=True, capture_output=True, encoding="utf-8")
+
+    assert 'a server at a URL needs httptools, which is not installed: pip install "mcpgen[http]"\n' == done.stdout
 
 
 def test_a_client_without_urls_does_not_load_httpx() -> None:

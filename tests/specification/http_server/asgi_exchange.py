@@ -258,9 +258,11 @@ class Web:
         exchanges: All, oldest first.
         root_path: Where it is mounted.
         address: Where the client of the next request is.
+        quiet_seconds: How long nothing must come before it is certain that nothing will.
     """
 
     address = "127.0.0.1"
+    quiet_seconds: float = 0
 
     def __init__(self, app: App, group: anyio.abc.TaskGroup, watcher: Watcher, root_path: str) -> None:
         self.app = app
@@ -316,14 +318,18 @@ class Web:
     async def quiet(self) -> None:
         """Return when the application waits for something."""
         with anyio.fail_after(PATIENCE_SECONDS):
-            turns, heard = 0, self._heard()
-            while turns < _QUIET_TURNS:
-                await checkpoint()
-                turns = turns + 1 if heard == self._heard() else 0
+            turns, heard, since = 0, self._heard(), anyio.current_time()
+            while turns < _QUIET_TURNS or anyio.current_time() < since + self.quiet_seconds:
+                await (anyio.sleep(0.001) if self.quiet_seconds else checkpoint())
+                if heard != self._heard():
+                    turns, since = 0, anyio.current_time()
+                turns += 1
                 heard = self._heard()
 
     def _heard(self) -> int:
-        return sum(len(each.body) + each.status + each.has_returned for each in self.exchanges)
+        # Comments keep silent streams alive.
+        bodies = (each.body.replace(b":\n\n", b"") if self.quiet_seconds else each.body for each in self.exchanges)
+        return sum(map(len, bodies)) + sum(each.status + each.has_returned for each in self.exchanges)
 
 
 class Lifespan:

@@ -44,6 +44,7 @@ class Heard:
         owed: Those of them without a response.
         seen: Where on its stream it is.
         told: How many messages it was told.
+        is_after_end: Whether its session was over when it was sent.
         is_late: Whether its response began when the application knew that its client was gone.
     """
 
@@ -58,6 +59,7 @@ class Heard:
         self.seen = -1
         self.told = 0
         self.is_resumed = self.has_events = self.is_answered = self.may_reconnect = self.is_late = False
+        self.is_after_end = False
         self.body = _body(exchange.request) if exchange.method == "POST" else None
         asked = [each for each in self.messages if "result" not in each and "error" not in each]
         self.ids: list[Any] = [each["id"] for each in asked if is_identity(each.get("id"))]

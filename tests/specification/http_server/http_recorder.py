@@ -85,6 +85,7 @@ class Overseer:
     def asked(self, exchange: Exchange) -> None:
         """Take the request, which is complete."""
         heard = self._of(exchange)
+        heard.is_after_end = heard.log is not None and heard.log.is_over
         if exchange.method == "POST" and heard.log is not None and heard.kind is not Kind.INITIALIZE:
             heard.mark = heard.log.recorder.mark()
             heard.log.recorder.heard(exchange.request)
@@ -103,7 +104,7 @@ class Overseer:
             self._blame(exchange, f"the server failed with {exchange.status}")
         if exchange.status >= 400 and heard.mark is not None and heard.log is not None:
             heard.log.recorder.withdraw(heard.mark)
-        if heard.log is not None and heard.log.is_over and exchange.status < 400:
+        if heard.is_after_end and exchange.status < 400:
             self._blame(exchange, "a session that is over is 404 (2025-11-25, basic/transports, Session Management, 3)")
         if exchange.method == "DELETE" and exchange.status < 300 and heard.log is not None:
             heard.log.is_over = True

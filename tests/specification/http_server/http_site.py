@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from mcpgen.runtime.transports.spawner import open_group
+from mcpgen import Redis
+from mcpgen.runtime.transports.spawner import is_asyncio, open_group
+from tests.harness.worker_front import WorkerFront
 from tests.specification.http_server.asgi_exchange import PATIENCE_SECONDS, Lifespan, Web
 from tests.specification.http_server.http_recorder import Overseer
 
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from mcpgen.runtime.api.server import Server
+    from tests.harness.redis_servers import RedisServer
 
 
 class Site(Web):
@@ -45,6 +49,21 @@ class Site(Web):
             await each.returned()
 
 
+WORKERS = int(os.environ.get("MCPGEN_WORKERS", "1"))  # how many serve each server
+REDIS: RedisServer | None = None  # what they share on asyncio; `conftest` starts it
+
+
+def application(server: Server, options: dict[str, Any]) -> Any:
+    """Return what serves *server*: an application, or several workers of which each serves the next request."""
+    if WORKERS == 1:
+        return server.asgi(**options)
+    if REDIS is None or not is_asyncio():
+        return WorkerFront(server, WORKERS, **options)
+    REDIS.command("FLUSHALL")
+    url = REDIS.url
+    return WorkerFront(server, WORKERS, lambda: Redis(url), **options)
+
+
 @asynccontextmanager
 async def site(server: Server, *, lifespan: bool = True, root_path: str = "", **options: Any) -> AsyncGenerator[Site]:
     """Run *server* within the block.
@@ -55,12 +74,13 @@ async def site(server: Server, *, lifespan: bool = True, root_path: str = "", **
         root_path: Where it is mounted.
         options: Of `Server.asgi`.
     """
-    app = server.asgi(**options)
+    app = application(server, options)
     paths = {key: value for key, value in options.items() if key in ("path", "sse_path", "message_path")}
     overseer = Overseer(server._engine.handlers.served, server._engine.handlers.capabilities, **paths)
     async with open_group() as group:
         web = Site(app, group, overseer, root_path)
         web.server, web.overseer = server, overseer
+        web.quiet_seconds = 0.05 if WORKERS > 1 else 0
         if lifespan:
             web.lifespan = Lifespan(app)
             group.start_soon(web.lifespan.run)

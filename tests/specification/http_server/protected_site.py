@@ -83,13 +83,16 @@ def token(value: str) -> Lines:
     return [("Authorization", f"Bearer {value}")]
 
 
-def stateless(method: str, **params: Any) -> bytes:
+TASKS: Mapping[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+
+
+def stateless(method: str, capabilities: Mapping[str, Any] | None = None, /, **params: Any) -> bytes:
     """Return the body of a request of the newest revision."""
     prefix = "io.modelcontextprotocol/"
     meta = {
         f"{prefix}protocolVersion": STATELESS,
         f"{prefix}clientInfo": {"name": "client", "version": "1"},
-        f"{prefix}clientCapabilities": {},
+        f"{prefix}clientCapabilities": capabilities or {},
     }
     return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}).encode()
 
@@ -99,6 +102,18 @@ async def ask(web: Site, value: str | None, method: str, **params: Any) -> Excha
     body = stateless(method, **params)
     lines = [JSON, BOTH, *mirrored(json.loads(body)), *(token(value) if value else [])]
     return await web.ask("POST", "/mcp", lines, body)
+
+
+async def ask_tasks(web: Site, value: str, method: str, **params: Any) -> Exchange:
+    """Send a request of the newest revision, as a client of tasks."""
+    body = stateless(method, TASKS, **params)
+    return await web.ask("POST", "/mcp", [JSON, BOTH, *mirrored(json.loads(body)), *token(value)], body)
+
+
+async def ask_in_session(web: Site, own: Lines, value: str, method: str, **params: Any) -> Exchange:
+    """Send a request in a session."""
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+    return await web.ask("POST", "/mcp", [JSON, BOTH, *own, *token(value)], body)
 
 
 async def session(web: Site, value: str, revision: str) -> Lines:

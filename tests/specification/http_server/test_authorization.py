@@ -11,8 +11,16 @@ import pytest
 
 from mcpgen import Access, Protect, Server, UsageError
 from tests.runtime.http.issuer import running_issuer
-from tests.specification.http_server.http_clients import BOTH, INITIALIZED, JSON, STATELESS, STREAM, initialize
-from tests.specification.http_server.http_site import site
+from tests.specification.http_server.http_clients import (
+    BOTH,
+    INITIALIZED,
+    JSON,
+    STATELESS,
+    STREAM,
+    initialize,
+    mirrored,
+)
+from tests.specification.http_server.http_site import WORKERS, site
 from tests.specification.http_server.protected_site import (
     ISSUER,
     METADATA,
@@ -26,6 +34,7 @@ from tests.specification.http_server.protected_site import (
     session,
     stateless,
     token,
+    verify,
 )
 from tests.specification.http_server.revision_sets import SESSIONS, on_both_loops, spec, with_sessions
 
@@ -109,6 +118,7 @@ async def test_the_endpoint_of_http_sse_is_a_resource_of_its_own() -> None:
 
 @spec("2025-11-25", "basic/authorization#access-token-usage")
 async def test_a_mounted_application_serves_the_metadata_below_its_mount_and_for_the_framework() -> None:
+    """Incident: a mounted server named metadata that was not there (python-sdk 1264, 1400; fastmcp 1685, 2889)."""
     auth = protect(resource="https://example.com/api/mcp")
     app = files().asgi(auth=auth)
     sent: list[Any] = []
@@ -162,6 +172,23 @@ async def test_the_host_of_requests_for_metadata_is_checked() -> None:
     assert 403 == answer.status
 
 
+@spec("2025-11-25", "basic/authorization#access-token-usage")
+async def test_a_server_is_no_authorization_server_and_no_proxy_of_one() -> None:
+    """A proxy attaches the consent of one user to the client of another (confused deputy).
+
+    Incident: fastmcp, GHSA-c2jp-c369-7pvx and CVE-2026-27124.
+    """
+    paths = [f"/.well-known/{each}" for each in ("oauth-authorization-server", "openid-configuration")]
+    paths += [
+        f"{each}?client_id=a&redirect_uri=https://{EVIL}" for each in ("/authorize", "/callback", "/auth/callback")
+    ]
+    async with protected() as web:
+        answers = [await web.ask("GET", each) for each in paths]
+        answers += [await web.ask("POST", each, [JSON], b"{}") for each in ("/token", "/register", "/revoke")]
+
+    assert {404} == {each.status for each in answers}
+
+
 # --- challenges
 
 
@@ -185,13 +212,13 @@ async def test_a_request_without_a_token_is_told_where_to_get_one_for_which_scop
 
 
 @spec("2025-03-26", "basic/authorization#error-handling", "42f71951")
-@spec("2025-03-26", "basic/authorization#token-handling", "faefee7b")
+@spec("2025-03-26", "basic/authorization#token-handling", "4e08799a", "faefee7b")
 @spec("2025-06-18", "basic/authorization#error-handling", "42f71951")
-@spec("2025-06-18", "basic/authorization#token-handling", "6531bc36")
+@spec("2025-06-18", "basic/authorization#token-handling", "4e08799a", "6531bc36")
 @spec("2025-11-25", "basic/authorization#error-handling", "42f71951")
-@spec("2025-11-25", "basic/authorization#token-handling", "6531bc36")
+@spec("2025-11-25", "basic/authorization#token-handling", "4e08799a", "6531bc36")
 @spec("2026-07-28", "basic/authorization/index#error-handling", "5281cb70")
-@spec("2026-07-28", "basic/authorization/index#token-handling", "a7d178c1")
+@spec("2026-07-28", "basic/authorization/index#token-handling", "a7d178c1", "dd4168ac")
 async def test_a_token_that_is_not_valid_gets_401() -> None:
     async with protected() as web:
         answer = await ask(web, "unknown", "tools/list")
@@ -219,6 +246,7 @@ async def test_a_token_that_is_not_valid_gets_401() -> None:
 )
 @spec("2026-07-28", "basic/authorization/security-considerations#token-audience-binding-and-validation", "7116d8d1")
 async def test_only_tokens_for_this_server_are_accepted() -> None:
+    """Incident: tokens for other servers were accepted (python-sdk 1441)."""
     with running_issuer() as issuer, running_issuer() as foreign:
         auth = Protect(resource=RESOURCE, issuers=[issuer.url])
         bad = [
@@ -265,6 +293,58 @@ async def test_malformed_credentials_get_400(value: str) -> None:
         answer = await web.ask("POST", "/mcp", [JSON, BOTH, ("Authorization", value)], stateless("tools/list"))
 
     assert (400, "invalid_request") == (answer.status, challenge(answer)["error"])
+
+
+@spec("2025-11-25", "basic/authorization#access-token-usage")
+@on_both_loops
+async def test_invented_tokens_of_one_address_do_not_keep_others_from_an_answer() -> None:
+    gate = anyio.Event()
+
+    async def slow(value: str) -> Access | None:
+        if value != "ann":
+            await gate.wait()
+        return await verify(value)
+
+    addresses = {"trusted_proxies": ["127.0.0.1"]}
+    async with protected(auth=protect(verify=slow), **addresses) as web:
+        web.overseer.expects_failure = True
+
+        def send(value: str, address: str) -> Any:
+            body = stateless("tools/list")
+            lines = [JSON, BOTH, *mirrored(json.loads(body)), *token(value), ("X-Forwarded-For", address)]
+            return web.open("POST", "/mcp", lines, body)
+
+        flood = [send(f"invented{each}", "10.0.0.1") for each in range(200 * WORKERS)]
+        await anyio.wait_all_tasks_blocked()
+        answer = await send("ann", "10.0.0.2").complete()
+        gate.set()
+        refused = [(await each.complete()).status for each in flood]
+
+    assert 200 == answer.status
+    # One gave way, at the worker that got the other token.
+    assert {401: 128 * WORKERS - 1, 503: 72 * WORKERS + 1} == {each: refused.count(each) for each in set(refused)}
+
+
+@spec("2025-11-25", "basic/authorization#access-token-usage")
+async def test_a_token_is_verified_once_however_its_header_is_written() -> None:
+    """Else one client with one token could ask the issuer without end, and displace the tokens of others."""
+    verified: list[str] = []
+
+    async def count(value: str) -> Access | None:
+        verified.append(value)
+        return await verify(value)
+
+    async with protected(auth=protect(verify=count)) as web:
+        answers = [
+            await web.ask("POST", "/mcp", [*lines, ("Authorization", each)], body)
+            for each in ("Bearer ann", "bearer ann", "BEARER ann", "Bearer   ann")
+            for _ in range(WORKERS)
+            for body in [stateless("tools/list")]
+            for lines in [[JSON, BOTH, *mirrored(json.loads(body))]]
+        ]
+
+    assert {200} == {each.status for each in answers}
+    assert ["ann"] * WORKERS == verified, "each worker asks once"
 
 
 @spec("2025-11-25", "basic/authorization#access-token-usage")
@@ -402,6 +482,7 @@ async def test_a_token_of_nobody_is_refused(access: Access) -> None:
     ],
 )
 async def test_a_challenge_names_all_scopes_of_what_is_called(method: str, params: Any, needed: str) -> None:
+    """Incident: a server could not demand scopes of single tools (fastmcp 1895, 4334)."""
     async with protected() as web:
         answer = await ask(web, "ann", method, **params)
 
@@ -629,6 +710,7 @@ async def test_a_session_belongs_to_issuer_client_and_subject(revision: str, thi
 @spec("2025-11-25", "basic/authorization#access-token-usage")
 @with_sessions
 async def test_each_request_of_a_session_has_the_scopes_of_its_own_token(revision: str) -> None:
+    """Incident: all requests of a session had the token of the first one (python-sdk 1250)."""
     call = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"claims","arguments":{}}}'
     async with protected() as web:
         own = await session(web, "ann-writes", revision)
@@ -667,7 +749,7 @@ def test_the_parts_of_a_user_cannot_be_mixed_up() -> None:
         ({"issuers": []}, "`issuers` is empty"),
         ({"issuers": "https://login.example.com"}, "`issuers` must be a list of strings"),
         ({"scopes": ["a b"]}, "which is not a scope"),
-        ({"scopes": "mcp"}, "`scopes` must be a set of strings"),
+        ({"scopes": "mcp"}, "`scopes` must be a list of strings"),
         ({"scopes": ["offline_access"]}, "which only clients ask for"),
         ({"implies": {"a": ['"']}}, "`implies` has '\"', which is not a scope"),
         ({"verify": lambda token: None}, "`verify` must be"),

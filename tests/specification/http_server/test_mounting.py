@@ -16,7 +16,7 @@ from tests.patience import BUSY_SECONDS
 from tests.specification.http_server.asgi_exchange import PATIENCE_SECONDS, Lifespan
 from tests.specification.http_server.http_clients import BOTH, JSON, STATELESS, Caller, initialize, joined
 from tests.specification.http_server.http_recorder import Overseer
-from tests.specification.http_server.http_site import Site, site
+from tests.specification.http_server.http_site import WORKERS, Site, site
 from tests.specification.http_server.revision_sets import (
     SESSIONS,
     STREAMABLE,
@@ -117,14 +117,14 @@ async def test_middleware_may_wait_within_a_task_group(revision: str) -> None:
 async def test_the_lifespan_of_the_server_is_that_of_the_application() -> None:
     server, lifespan = lived()
     async with site(server) as web:
-        assert (1, 0) == (lifespan.begun, lifespan.ended)
+        assert (WORKERS, 0) == (lifespan.begun, lifespan.ended)
 
         for each in STREAMABLE:
             await (await joined(web, each)).result("tools/list")
 
-        assert (1, 0) == (lifespan.begun, lifespan.ended)
+        assert (WORKERS, 0) == (lifespan.begun, lifespan.ended)
 
-    assert (1, 1) == (lifespan.begun, lifespan.ended)
+    assert (WORKERS, WORKERS) == (lifespan.begun, lifespan.ended)
 
 
 @spec("2025-11-25", "basic/lifecycle#lifecycle-phases")
@@ -152,7 +152,7 @@ async def test_without_a_lifespan_it_begins_with_the_first_request() -> None:
         for each in STREAMABLE:
             await (await joined(web, each)).result("tools/list")
 
-        assert (1, 0) == (lifespan.begun, lifespan.ended)
+        assert (WORKERS, 0) == (lifespan.begun, lifespan.ended)
 
 
 @spec("2025-11-25", "basic/lifecycle#lifecycle-phases")
@@ -201,10 +201,10 @@ async def test_who_mounts_it_opens_its_lifespan() -> None:
     server, lifespan = lived()
     async with site(server, lifespan=False) as web:
         async with web.app.running():  # type: ignore[attr-defined]  # an application of ours
-            assert (1, 0) == (lifespan.begun, lifespan.ended)
+            assert (WORKERS, 0) == (lifespan.begun, lifespan.ended)
             await (await joined(web, STATELESS)).result("tools/list")
 
-        assert (1, 1) == (lifespan.begun, lifespan.ended)
+        assert (WORKERS, WORKERS) == (lifespan.begun, lifespan.ended)
 
 
 @spec("2025-11-25", "basic/lifecycle#http")
@@ -228,7 +228,7 @@ async def test_a_shutdown_ends_open_streams_in_two_seconds(revision: str) -> Non
             for each in streams:
                 await each.returned()
 
-    assert (1, 1) == (lifespan.begun, lifespan.ended)
+    assert (WORKERS, WORKERS) == (lifespan.begun, lifespan.ended)
 
 
 @spec("2025-11-25", "basic/lifecycle#http")

@@ -302,3 +302,29 @@ async def test_a_client_need_not_say_its_name() -> None:
         ).complete()
 
     assert 200 == answer.status
+
+
+@spec("2026-07-28", "basic/index#error-codes", "55794530")
+@spec("2026-07-28", "basic/patterns/progress#progress-flow", "d4a86662")
+@SERVED
+@pytest.mark.parametrize(
+    ("written", "code"),
+    [
+        (b'"progressToken":1.0', None),  # an integer in JSON Schema
+        (b'"progressToken":1.5', -32602),
+        (b'"io.modelcontextprotocol/logLevel":5', -32602),
+    ],
+)
+async def test_headers_that_match_are_no_mismatch_whatever_the_metadata_has(
+    written: bytes, code: int | None, revisions: list[str] | None
+) -> None:
+    body = (
+        b'{"jsonrpc":"2.0","id":"r","method":"tools/call","params":{"name":"echo","arguments":{},"_meta":{%s,'
+        b'"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}'
+    ) % written
+    lines = [JSON, BOTH, ("MCP-Protocol-Version", STATELESS), ("Mcp-Method", "tools/call"), ("Mcp-Name", "echo")]
+    async with site(demo(revisions=revisions)) as web:
+        answer = await Caller(web, STATELESS).post(body, lines).complete()
+
+    assert 200 == answer.status, answer
+    assert code == answer.json.get("error", {}).get("code")

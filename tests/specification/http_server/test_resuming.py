@@ -243,7 +243,7 @@ async def test_a_stream_with_a_hole_in_it_is_not_resumed(revision: str) -> None:
     """What is not kept any more was missed, and the client has to know."""
     import time
 
-    from mcpgen.runtime.http.server.event_store import MemoryEventStore
+    from mcpgen.runtime.server.event_store import MemoryEventStore
 
     events = MemoryEventStore(max_events_per_stream=2, clock=time.monotonic)
     async with caller(demo(), revision, events=events) as peer:
@@ -329,12 +329,13 @@ async def test_a_response_comes_once_to_whoever_resumes(revision: str) -> None:
 @with_sessions
 @on_both_loops
 async def test_what_waits_for_a_slow_connection_goes_over_the_one_that_resumes_alone(revision: str) -> None:
-    own = Server("demo", version="1")
+    own, gate = Server("demo", version="1"), anyio.Event()
 
     @own.tool
     async def count(ctx: Context) -> str:
         for each in range(1, 5):
             await ctx.progress(each)
+            await gate.wait()
             await anyio.sleep(0.01)
         return "counted"
 
@@ -342,6 +343,7 @@ async def test_what_waits_for_a_slow_connection_goes_over_the_one_that_resumes_a
         slow = peer.call("count", meta='"progressToken":"p"', identity=3)
         last = await last_of(slow)
         slow.is_held = True
+        gate.set()
         await anyio.sleep(0.02)
         again = peer.listen(last)
         await again.complete()
@@ -431,7 +433,7 @@ async def test_the_id_of_an_event_says_which_stream_it_is_of(revision: str) -> N
 async def test_a_session_that_ends_takes_what_its_streams_have_sent_out_of_the_store(revision: str) -> None:
     own, store = behaviour(), MemoryEventStore()
     async with caller(demo(own), revision, events=store) as peer:
-        peer.listen()
+        await peer.listen().begun()
         lost = peer.call("steps", meta='"progressToken":"p"', identity=3)
         await last_of(lost)
         own.gate.set()

@@ -91,6 +91,7 @@ async def test_a_stream_is_not_resumed_by_another_user(revision: str) -> None:
 @spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow", "f960559d", "8d48e778")
 @on_both_loops
 async def test_state_that_was_given_to_another_user_is_refused() -> None:
+    """Incident: a state was not bound to its user (CVE-2026-52870; python-sdk 2718)."""
     async with site(demo(), user=user) as web:
         peer = Caller(web, STATELESS, '{"elicitation":{}}')
         params = '"name":"ask","arguments":{}'

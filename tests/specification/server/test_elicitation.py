@@ -225,6 +225,8 @@ async def test_an_error_that_asks_for_a_page_is_sent_in_its_own_revision_alone(r
 
     code = said.get("error", {}).get("code")
     assert (-32042 == code) == (revision == "2025-11-25")
+    if revision < "2025-11-25":
+        assert "Sign in first." == said["error"]["message"]
 
 
 @spec("2026-07-28", "client/elicitation#error-handling", "c4dfef4d")
@@ -272,3 +274,35 @@ async def test_what_does_not_fit_a_type_does_not_reach_a_handler_of_a_stateless_
         (said,) = await peer.ask("tools/call", f'"name":"ask","arguments":{{}},{answers}')
 
     assert "error" in said
+
+
+class Amount(Struct):
+    count: int
+    price: float
+
+
+@spec("2025-11-25", "basic/index#implementation-requirements", "54c1f6e0")
+@spec("2026-07-28", "basic/index#implementation-requirements", "54c1f6e0")
+@pytest.mark.parametrize("revision", since("2025-06-18"))
+async def test_a_whole_number_with_a_fraction_of_zero_is_an_integer_of_a_form(revision: str) -> None:
+    async def ask(own: Any, arguments: dict[str, Any], context: Any) -> Any:
+        del arguments
+        return own.text(repr((await context.elicit("How many?", Amount)).content))
+
+    async with client(server(LABELS[-1], tools={"ask": ask}), revision, '{"elicitation":{}}') as peer:
+        said = await filled_in(peer, '{"action":"accept","content":{"count":2.0,"price":3}}')
+
+    assert [{"type": "text", "text": "Amount(count=2, price=3.0)"}] == said["result"]["content"]
+
+
+async def filled_in(peer: Any, answer: str) -> Any:
+    """Call the tool `ask`, answer its form, and return what the server says then."""
+    (asked,) = await peer.call("ask")
+    if "method" in asked:
+        (said,) = await peer.answer(asked, answer)
+        return said
+    (key,) = asked["result"]["inputRequests"]
+    state = asked["result"]["requestState"]
+    answers = f'"inputResponses":{{"{key}":{answer}}},"requestState":"{state}"'
+    (said,) = await peer.ask("tools/call", f'"name":"ask","arguments":{{}},{answers}')
+    return said

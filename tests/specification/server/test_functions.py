@@ -10,7 +10,7 @@ import pytest
 from msgspec import Meta, Struct
 
 from mcpgen.runtime.api.server import Server
-from mcpgen.runtime.errors import RequestError
+from mcpgen.runtime.errors import RequestError, UsageError
 from mcpgen.runtime.server.functions.tools import ToolError
 from tests.specification.citation import everywhere, since, spec
 from tests.specification.server.revision_client import client
@@ -337,3 +337,38 @@ async def test_a_tool_that_comes_later_is_listed_and_told_of(revision: str) -> N
 
     assert "notifications/tools/list_changed" == told["method"]
     assert "late" == names[-1]
+
+
+@spec("2025-06-18", "basic/index#meta", "350d4d51", "25ec8ba5")
+@spec("2025-11-25", "basic/index#meta", "350d4d51", "25ec8ba5")
+@spec("2026-07-28", "basic/index#meta", "350d4d51", "25ec8ba5")
+@pytest.mark.parametrize("key", ["com..example/x", "com.example-/x", "1com/x", "/x"])
+def test_a_key_of_meta_that_cannot_be_sent_is_refused_before_it_makes_a_list_fail(key: str) -> None:
+    own, meta = Server("any", version="1"), {key: 1}
+
+    def function() -> str:
+        return "never"
+
+    for register in (
+        own.tool(meta=meta),
+        own.prompt(meta=meta),
+        own.resource("any:one", meta=meta),
+    ):
+        with pytest.raises(UsageError, match=r"_meta.*is not a valid key"):
+            register(function)
+
+
+@spec("2025-11-25", "server/resources#resource")
+def test_a_mime_type_that_cannot_be_sent_is_refused_before_it_makes_a_list_fail() -> None:
+    own = Server("any", version="1")
+
+    def one() -> str:
+        return "never"
+
+    def each(path: str) -> str:
+        return path
+
+    with pytest.raises(UsageError, match="is not a MIME type"):
+        own.resource("any:one", mime_type="text")(one)
+    with pytest.raises(UsageError, match="is not a MIME type"):
+        own.resource("any:{path}", mime_type="text")(each)

@@ -8,7 +8,9 @@ from typing import Any
 import anyio
 import pytest
 
+from mcpgen import Context, Server
 from mcpgen.runtime.protocol.newest import models
+from tests.harness.server_wire import connected
 from tests.specification.citation import (
     HANDSHAKES,
     LABELS,
@@ -345,6 +347,45 @@ async def test_a_handler_that_demands_itself_works_for_sessions_too(revision: st
     assert "my state octocat" == said["result"]["content"][0]["text"]
 
 
+RETRY = (
+    b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"ask","arguments":{},%s"_meta":{'
+    b'"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":%s}}}'
+)
+
+
+@spec("2026-07-28", "basic/index#statelessness", "1c40dfac")
+@pytest.mark.parametrize("rounds", [1, 2])
+async def test_a_retry_that_lacks_a_capability_decides_nothing_about_the_next_one(rounds: int) -> None:
+    own = Server("curious", version="1")
+
+    @own.tool
+    async def ask(ctx: Context) -> str:
+        found = [await ctx.elicit(f"{number}?", bool) for number in range(rounds)]
+        return str(found)
+
+    def retried(number: int, demand: Any, capabilities: bytes, responses: bytes = b"") -> bytes:
+        state = b'"requestState":"%s",' % demand["result"]["requestState"].encode()
+        return RETRY % (number, state + responses, capabilities)
+
+    def answers(demand: Any) -> bytes:
+        (key,) = demand["result"]["inputRequests"]
+        accepted = b'{"action":"accept","content":{"value":true}}'
+        return b'"inputResponses":{"%s":%s},' % (key.encode(), accepted)
+
+    async with connected(own) as wire:
+        (demand,) = await wire.say(RETRY % (1, b"", b'{"elicitation":{}}'))
+        given = b"" if rounds == 1 else answers(demand)
+        (lacking,) = await wire.say(retried(2, demand, b"{}", given))
+        (said,) = await wire.say(retried(3, demand, b'{"elicitation":{}}', answers(demand)))
+
+    assert -32021 == lacking["error"]["code"]
+    if rounds == 1:
+        assert "complete" == said["result"]["resultType"]
+    else:  # the first retry has ended the function, which asked more of it
+        assert -32602 == said["error"]["code"]
+        assert "ended" in said["error"]["data"]["reason"]
+
+
 @spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow", "81edb4ae")
 @without_handshakes
 async def test_what_a_handler_demands_itself_is_held_against_what_the_client_declared(revision: str) -> None:
@@ -355,3 +396,69 @@ async def test_what_a_handler_demands_itself_is_held_against_what_the_client_dec
         (said,) = await peer.call("own")
 
     assert (-32021, {"requiredCapabilities": {"roots": {}}}) == (said["error"]["code"], said["error"]["data"])
+
+
+CALL_BOTH = (
+    b'{"jsonrpc":"2.0","id":7,"method":"%s","params":{"name":"both","_meta":{'
+    b'"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}'
+)
+
+
+@spec("2026-07-28", "basic/index#meta", "af558e3c")
+@pytest.mark.parametrize("method", [b"tools/call", b"prompts/get"])
+async def test_the_error_lists_all_capabilities_that_questions_asked_at_once_need(method: bytes) -> None:
+    own = Server("curious", version="1")
+
+    @own.tool
+    @own.prompt
+    async def both(ctx: Context) -> str:
+        async with anyio.create_task_group() as group:
+            group.start_soon(ctx.roots)
+            group.start_soon(ctx.elicit, "Really?", bool)
+        return "unreachable"
+
+    async with connected(own) as wire:
+        (said,) = await wire.say(CALL_BOTH % method)
+
+    assert -32021 == said["error"]["code"]
+    assert {"requiredCapabilities": {"roots": {}, "elicitation": {"form": {}}}} == said["error"]["data"]
+
+
+@spec("2026-07-28", "basic/index#meta", "af558e3c")
+async def test_the_error_lists_all_capabilities_that_an_input_required_result_needs() -> None:
+    own = Server("curious", version="1")
+
+    @own.tool
+    async def both() -> models.InputRequiredResult:
+        sample = models.CreateMessageRequestParams(max_tokens=5, messages=[], tools=[])
+        plain = models.CreateMessageRequestParams(max_tokens=5, messages=[])
+        return models.InputRequiredResult(
+            input_requests={
+                "a": models.ListRootsRequest(),
+                "b": models.CreateMessageRequest(params=sample),
+                "c": models.CreateMessageRequest(params=plain),
+            }
+        )
+
+    async with connected(own) as wire:
+        (said,) = await wire.say(CALL_BOTH % b"tools/call")
+
+    assert -32021 == said["error"]["code"]
+    assert {"requiredCapabilities": {"roots": {}, "sampling": {"tools": {}}}} == said["error"]["data"]
+
+
+@spec("2025-11-25", "server/tools#error-handling")
+async def test_the_result_names_all_that_questions_asked_at_once_need() -> None:
+    own = Server("curious", version="1")
+
+    @own.tool
+    async def both(ctx: Context) -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(ctx.roots)
+            group.start_soon(ctx.elicit, "Really?", bool)
+
+    async with client(own, "2025-11-25") as peer:
+        (said,) = await peer.ask("tools/call", '"name":"both"')
+
+    assert said["result"]["isError"]
+    assert "does not support roots/list, elicitation/create" in said["result"]["content"][0]["text"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
 import pytest
 
 from mcpgen.runtime.protocol.newest import models
@@ -115,6 +116,50 @@ async def test_the_same_retry_twice_gets_the_same_answer_and_runs_once(revision:
 
     assert first["result"] == second["result"]
     assert [1] == runs
+
+
+@spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow", "81edb4ae", "83cee9a4")
+@without_handshakes
+async def test_a_repeated_retry_is_not_asked_for_what_it_does_not_declare(revision: str) -> None:
+    params = '"name":"ask","arguments":{}'
+    async with client(server(LABELS[-1]), revision, ABLE) as peer:
+        (demand,) = await peer.ask("tools/call", params)
+        without_answers = retry(demand, params, "{}")
+        (again,) = await peer.ask("tools/call", without_answers)
+        peer.capabilities = '{"elicitation":{"url":{}}}'
+        refused = await peer.error("tools/call", without_answers)
+        peer.capabilities = ABLE
+        (same,) = await peer.ask("tools/call", without_answers)
+
+    assert "input_required" == again["result"]["resultType"]
+    assert (-32021, {"requiredCapabilities": {"elicitation": {"form": {}}}}) == (refused["code"], refused["data"])
+    assert again["result"] == same["result"]
+
+
+@spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow", "81edb4ae")
+@without_handshakes
+async def test_a_retry_waits_for_the_response_to_another_only_if_it_declares_the_same(revision: str) -> None:
+    is_open = anyio.Event()
+
+    async def slow(own: Any, _arguments: dict[str, Any], context: Any) -> Any:
+        await context.elicit("Who?", FORM)
+        await is_open.wait()
+        await context.elicit("Who else?", FORM)
+        return own.text("done")
+
+    params = '"name":"slow","arguments":{}'
+    async with client(server(LABELS[-1], tools={"slow": slow}), revision, ABLE) as peer:
+        (demand,) = await peer.ask("tools/call", params)
+        answered = retry(demand, params)
+        assert [] == await peer.ask("tools/call", answered)
+        assert [] == await peer.ask("tools/call", answered)
+        peer.capabilities = "{}"
+        refused = await peer.error("tools/call", answered)
+        is_open.set()
+        said = await peer.wire.rest()
+
+    assert -32602 == refused["code"]
+    assert [(2, "input_required"), (3, "input_required")] == [(x["id"], x["result"]["resultType"]) for x in said]
 
 
 @spec("2026-07-28", "basic/patterns/mrtr#inputrequiredresult")

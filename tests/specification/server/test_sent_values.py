@@ -5,16 +5,18 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+import pydantic
 import pytest
 
 from mcpgen.generated import registry
+from mcpgen.runtime.api.server import Server
 from mcpgen.runtime.errors import RequestError
 from tests.specification.citation import LABELS, everywhere, since, spec, without_handshakes
 from tests.specification.server.revision_client import client
 from tests.specification.server.revision_server import CAPABILITIES, server
 
 if TYPE_CHECKING:
-    from mcpgen.runtime.api.server import Server
+    from collections.abc import Callable
 
 pytestmark = pytest.mark.anyio
 
@@ -100,6 +102,50 @@ async def test_a_result_of_wrong_types_is_refused_and_the_log_says_where(
     assert REFUSED == error_of([second])
     assert "at /content" in caplog.text
     assert "tools/call 'give' failed" in caplog.text
+
+
+class Order(pydantic.BaseModel):
+    item: str = pydantic.Field(min_length=2)
+
+
+class Basket(pydantic.BaseModel):
+    orders: list[Order]
+
+
+async def assigned(item: str) -> Order:
+    order = Order(item="tea")
+    order.item = item
+    return order
+
+
+async def copied(item: str) -> Order:
+    return Order(item="tea").model_copy(update={"item": item})
+
+
+async def listed(item: str) -> list[Order]:
+    return [Order.model_construct(item=item)]
+
+
+async def nested(item: str) -> Basket:
+    return Basket(orders=await listed(item))
+
+
+@spec("2026-07-28", "server/tools#output-schema", "a51d20f1")
+@pytest.mark.parametrize("revision", since("2025-06-18"))
+@pytest.mark.parametrize("function", [assigned, copied, listed, nested])
+async def test_a_model_that_was_never_checked_is_refused_and_the_log_says_where(
+    function: Callable[[str], Any], revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = Server("orders", version="1")
+    server.tool(function, name="order")
+    async with client(server, revision) as peer:
+        (sent,) = await peer.call("order", '{"item":"soup"}')
+        (refused,) = await peer.call("order", '{"item":"x"}')
+
+    assert "soup" in str(sent["result"]["structuredContent"])
+    assert refused["result"]["isError"] is True
+    assert "structuredContent" not in refused["result"]
+    assert "item`: String should have at least 2 characters" in caplog.text
 
 
 @spec("2026-07-28", "client/sampling#messages", "7b856663")
@@ -284,6 +330,7 @@ TEXT = {"type": "text", "text": "x"}
         [("user", TEXT), ("assistant", USE), ("user", {**RESULT, "toolUseId": "2"})],
         [("user", TEXT), ("assistant", [USE, {**USE, "id": "2"}]), ("user", [RESULT])],
         [("user", TEXT), ("assistant", USE), ("user", [RESULT, RESULT])],
+        [("user", TEXT), ("assistant", [USE, USE]), ("user", [RESULT])],
         [("user", TEXT), ("assistant", USE), ("user", TEXT), ("user", RESULT)],
         [("user", RESULT)],
         [("user", USE), ("user", RESULT)],
@@ -317,6 +364,37 @@ def module_json(value: object) -> bytes:
     import json
 
     return json.dumps(value).encode()
+
+
+@spec("2025-11-25", "basic/index#implementation-requirements", "eb3922d8")
+@spec("2026-07-28", "basic/index#implementation-requirements", "eb3922d8")
+@pytest.mark.parametrize("revision", since("2025-11-25"))
+@pytest.mark.parametrize(
+    ("dialect", "is_sent"),
+    [
+        ("https://json-schema.org/draft/2020-12/schema", True),
+        ("http://json-schema.org/draft-07/schema#", True),
+        ("http://json-schema.org/draft-03/schema#", False),
+        ("https://example.com/dialect", False),
+    ],
+)
+async def test_a_form_in_a_dialect_that_is_not_supported_is_not_sent(
+    revision: str,
+    dialect: str,
+    is_sent: bool,  # noqa: FBT001 (a column of the table)
+) -> None:
+    async def ask(own: Any, _arguments: Any, context: Any) -> Any:
+        await context.elicit("Who are you?", {"$schema": dialect, "type": "object", "properties": {}})
+        return own.text("never")
+
+    async with client(server(LABELS[-1], tools={"ask": ask}), revision, ABLE) as peer:
+        said = await peer.call("ask")
+
+    if is_sent:
+        asked = said[0]["result"]["inputRequests"].popitem()[1] if peer.is_stateless else said[0]
+        assert dialect == asked["params"]["requestedSchema"]["$schema"]
+    else:
+        assert REFUSED == error_of(said)
 
 
 @spec("2025-11-25", "client/elicitation#url-mode-elicitation-requests", "fd5361eb")

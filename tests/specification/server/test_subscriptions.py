@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.specification.citation import LABELS, from_every_home, spec, with_handshakes, without_handshakes
+from tests.specification.citation import LABELS, everywhere, from_every_home, spec, with_handshakes, without_handshakes
 from tests.specification.server.revision_client import Client, client
 from tests.specification.server.revision_server import CAPABILITIES, server
 
@@ -176,6 +176,7 @@ async def test_a_cancelled_stream_is_told_nothing_more_and_not_answered(revision
 @spec("2026-07-28", "basic/patterns/cancellation", "6f10bbf7")
 @spec("2026-07-28", "basic/patterns/subscriptions#graceful-closure", "8a3e54e0")
 @spec("2026-07-28", "basic/patterns/cancellation#behavior-requirements", "34240352")
+@spec("2026-07-28", "schema#notificationmetaobject", "2d344309")
 @without_handshakes
 async def test_a_server_that_ends_a_stream_answers_and_cancels_it(revision: str) -> None:
     async with client(server(LABELS[-1]), revision) as peer:
@@ -191,7 +192,11 @@ async def test_a_server_that_ends_a_stream_answers_and_cancels_it(revision: str)
             "_meta": {ID: 1, "io.modelcontextprotocol/serverInfo": {"name": "demo", "version": "1"}},
         },
     } == answered
-    assert ("notifications/cancelled", 1) == (cancelled["method"], cancelled["params"]["requestId"])
+    assert {
+        "jsonrpc": "2.0",
+        "method": "notifications/cancelled",
+        "params": {"_meta": {ID: 1}, "requestId": 1, "reason": "the server is shutting down"},
+    } == cancelled
 
 
 @spec("2026-07-28", "basic/patterns/subscriptions#notification-filter")
@@ -267,3 +272,17 @@ async def test_a_stream_that_a_handler_changes_things_for_hears_of_it_too(revisi
 
     assert {ID: "s"} == told["params"]["_meta"]
     assert "result" in said
+
+
+@spec("2026-07-28", "server/resources#security-considerations", "babc5a75")
+@everywhere
+@pytest.mark.parametrize("uri", ["", "notes", "../notes", "file:///my notes", "note:\u00e9"])
+async def test_only_a_uri_can_be_subscribed_to(uri: str, revision: str) -> None:
+    async with client(server(LABELS[-1]), revision) as peer:
+        if peer.is_stateless:
+            error = await peer.error("subscriptions/listen", f'"notifications":{{"resourceSubscriptions":["{uri}"]}}')
+        else:
+            error = await peer.error("resources/subscribe", f'"uri":"{uri}"')
+
+    assert -32602 == error["code"]
+    assert "it is not a URI" in error["message"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 import pytest
@@ -379,6 +380,36 @@ async def test_the_id_in_the_params_counts_and_the_one_in_the_metadata_does_not(
         assert "working" == (await result_of(session, "tasks/get", running))["status"]
 
 
+@spec("2025-11-25", "basic/utilities/tasks#associating-task-related-messages", "4690f9ed", "c49959de")
+@spec("2025-11-25", "basic/utilities/tasks#related-task-metadata", "518a85f5")
+async def test_the_cancellation_of_a_question_of_a_task_names_the_task() -> None:
+    async with client(served(), REVISION, '{"elicitation":{}}') as session:
+        task, (_, asked) = await created(session, "ask")
+        said = await session.ask("tasks/cancel", f'"taskId":"{task}"')
+
+    (withdrawn,) = [each["params"] for each in said if each.get("method") == "notifications/cancelled"]
+    assert (asked["id"], {RELATED: {"taskId": task}}) == (withdrawn["requestId"], withdrawn["_meta"])
+
+
+@spec("2025-11-25", "basic/utilities/tasks#associating-task-related-messages", "4690f9ed")
+@spec("2025-11-25", "basic/utilities/tasks#related-task-metadata", "518a85f5")
+async def test_the_end_of_an_elicitation_of_a_task_names_the_task() -> None:
+    own = Server("pages", version="1")
+
+    @own.tool(task=True)
+    async def sign_in(ctx: Context) -> None:
+        await ctx.elicit_url("Sign in.", "https://example.com/in", elicitation_id="page-7")
+        await ctx.elicitation_completed("page-7")
+
+    async with client(own, REVISION, '{"elicitation":{"url":{}}}') as session:
+        (answer, _, asked) = await session.ask("tools/call", '"name":"sign_in","arguments":{},"task":{}')
+        said = await session.answer(asked, '{"action":"accept"}')
+
+    (ended,) = [each["params"] for each in said if each.get("method") == "notifications/elicitation/complete"]
+    expected = {"elicitationId": "page-7", "_meta": {RELATED: {"taskId": answer["result"]["task"]["taskId"]}}}
+    assert expected == ended
+
+
 @spec("2025-11-25", "basic/utilities/progress#behavior-requirements", "04773312")
 @pytest.mark.parametrize("ended_by", ["its handler", "its client"])
 async def test_there_is_no_progress_of_a_task_that_has_ended(ended_by: str) -> None:
@@ -396,3 +427,29 @@ async def test_there_is_no_progress_of_a_task_that_has_ended(ended_by: str) -> N
         await kept[0].progress(2)
 
         assert [] == await session.wire.rest()
+
+
+@spec("2025-11-25", "basic/utilities/tasks#task-support-and-handling", "a5b3131d")
+@spec("2025-11-25", "basic/utilities/tasks#capabilities", "b7a66ce6")
+@pytest.mark.parametrize("mode", [True, "always"])
+async def test_a_session_that_was_promised_no_tasks_gets_none(mode: Literal[True, "always"]) -> None:
+    own = Server("growing", version="1")
+
+    @own.tool
+    async def grow() -> None:
+        @own.tool(task=mode)
+        async def late() -> str:
+            return "grown"
+
+    call = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"late","task":{"ttl":60000}}}'
+    async with client(own, REVISION) as session:
+        await session.ask("tools/call", '"name":"grow"')
+        said = await session.wire.say(call)
+
+    assert {"content": [{"type": "text", "text": "grown"}]} == said[-1]["result"]
+    assert not any("task" in json.dumps(each) for each in said)
+
+    async with client(own, REVISION) as session:  # to this one, tasks are declared
+        (answer, *_) = await session.wire.say(call)
+
+    assert "working" == answer["result"]["task"]["status"]

@@ -69,7 +69,7 @@ class Played:
         return [params for said, params in self.said if said == method]
 
 
-@spec("ext-tasks", f"{PAGE}#capability-negotiation")
+@spec("ext-tasks", f"{PAGE}#capability-negotiation", "4cd366db")
 @pytest.mark.parametrize(
     "ask",
     [
@@ -85,9 +85,10 @@ async def test_a_task_in_place_of_another_result_is_invalid(ask: Callable[[Any],
             await other.answered(ask(other.client), RECEIPT)
 
 
+@spec("ext-tasks", f"{PAGE}#security-considerations", "7f0ed512")
+@spec("ext-tasks", f"{PAGE}#task-update-requests", "2d5072f6", "2ea9b813", "6f28fb5a", "ae99ecda")
+@spec("ext-tasks", f"{PAGE}#response", "d643a434")
 @spec("ext-tasks", f"{PAGE}#capability-negotiation")
-@spec("ext-tasks", f"{PAGE}#task-update-requests")
-@spec("ext-tasks", f"{PAGE}#security-considerations")
 async def test_each_request_of_a_task_reaches_the_function_for_it_once_and_its_own_key_answers_it() -> None:
     asked: list[str] = []
 
@@ -125,7 +126,7 @@ async def test_each_request_of_a_task_reaches_the_function_for_it_once_and_its_o
     assert {"t"} == {params["taskId"] for method, params in played.said if method.startswith("tasks/")}
 
 
-@spec("ext-tasks", f"{PAGE}#task-cancellation")
+@spec("ext-tasks", f"{PAGE}#task-cancellation", "022a516f")
 async def test_a_cancelled_call_sends_tasks_cancel_and_no_cancellation_of_the_call() -> None:
     async with opened(REVISION, can=CAN, tasks=True) as other:
         played = Played(other, state("working"))

@@ -65,8 +65,8 @@ async def test_only_a_strict_server_needs_the_name_header_of_a_task(
     assert [said] == [each.getMessage() for each in caplog.records if each.name == "mcpgen.reading"]
 
 
+@spec("ext-tasks", "specification/draft/tasks#streamable-http-routing-headers", "be54b41d")
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-@spec("ext-tasks", "specification/draft/tasks#streamable-http-routing-headers")
 async def test_the_client_repeats_the_id_of_the_task_in_the_name_header() -> None:
     can = {**ALL, "extensions": {"io.modelcontextprotocol/tasks": {}}}
     headers: dict[str, tuple[str, str]] = {}

@@ -126,9 +126,10 @@ STATUSES = {
 }
 
 
+@spec("ext-tasks", f"{PAGE}#response", "2966019c", "4c863142", "9f7686a9", "fe871aa6", "fe8ef11c")
+@spec("ext-tasks", f"{PAGE}#task-execution-errors", "50f4c62e", "bc9378c1")
 @spec("ext-tasks", f"{PAGE}#task-status")
 @spec("ext-tasks", f"{PAGE}#task-polling")
-@spec("ext-tasks", f"{PAGE}#task-execution-errors")
 @pytest.mark.parametrize("tool", STATUSES)
 async def test_each_status_has_its_own_members(tool: str) -> None:
     wanted = json.loads(STATUSES[tool])
@@ -141,8 +142,8 @@ async def test_each_status_has_its_own_members(tool: str) -> None:
     assert wanted == literal(found)
 
 
+@spec("ext-tasks", f"{PAGE}#response", "31acf40b", "9a084cea", "c88009df", "fe8ef11c")
 @spec("ext-tasks", f"{PAGE}#task-polling")
-@spec("ext-tasks", f"{PAGE}#task-cancellation")
 async def test_a_cancelled_task_has_no_result_and_no_error() -> None:
     async with connected(Bakery()) as session:
         task = await created(session, "slow")
@@ -154,7 +155,7 @@ async def test_a_cancelled_task_has_no_result_and_no_error() -> None:
     assert json.loads(f'{{"resultType":"complete","status":"cancelled",{COMMON},{message}}}') == literal(found)
 
 
-@spec("ext-tasks", f"{PAGE}#capability-negotiation")
+@spec("ext-tasks", f"{PAGE}#capability-negotiation", "6087ef03")
 async def test_only_the_capabilities_of_the_call_itself_make_it_a_task() -> None:
     answers = []
     async with connected(Bakery()) as session:
@@ -165,7 +166,7 @@ async def test_only_the_capabilities_of_the_call_itself_make_it_a_task() -> None
     assert ["task", "complete", "task"] == answers
 
 
-@spec("ext-tasks", f"{PAGE}#polymorphic-results")
+@spec("ext-tasks", f"{PAGE}#polymorphic-results", "a4631111")
 async def test_no_other_result_is_of_the_type_task() -> None:
     async with connected(Bakery()) as session:
         task = await created(session, "ask")
@@ -184,7 +185,7 @@ async def test_no_other_result_is_of_the_type_task() -> None:
     assert ["complete"] * 8 == [each["resultType"] for each in (*results, end, end["result"])]
 
 
-@spec("ext-tasks", f"{PAGE}#task-creation")
+@spec("ext-tasks", f"{PAGE}#task-creation", "5e166223", "65d7d469")
 async def test_every_process_finds_the_task_when_its_receipt_is_sent(tmp_path: Path) -> None:
     bakery = Bakery(tasks=SqliteTaskStore(tmp_path / "tasks.db"))
     other = SqliteTaskStore(tmp_path / "tasks.db")
@@ -197,7 +198,8 @@ async def test_every_process_finds_the_task_when_its_receipt_is_sent(tmp_path: P
     assert found is not None
 
 
-@spec("ext-tasks", f"{PAGE}#task-update-requests")
+@spec("ext-tasks", f"{PAGE}#response", "24b349a0", "9a084cea")
+@spec("ext-tasks", f"{PAGE}#task-update-requests", "2153c6b0", "56c8ae37")
 async def test_no_two_requests_of_a_task_have_one_key() -> None:
     messages: dict[str, set[str]] = {}
     async with connected(Bakery()) as session:
@@ -214,7 +216,7 @@ async def test_no_two_requests_of_a_task_have_one_key() -> None:
     assert [{"One?"}, {"Three?"}, {"Two?"}] == sorted(messages.values(), key=sorted)
 
 
-@spec("ext-tasks", f"{PAGE}#task-cancellation")
+@spec("ext-tasks", f"{PAGE}#task-cancellation", "022a516f")
 async def test_cancelling_the_call_that_created_a_task_does_not_cancel_the_task() -> None:
     bakery = Bakery()
     async with connected(bakery) as session:
@@ -229,7 +231,7 @@ async def test_cancelling_the_call_that_created_a_task_does_not_cancel_the_task(
     assert ([], "done") == (said, end["result"]["content"][0]["text"])
 
 
-@spec("ext-tasks", f"{PAGE}#task-status-notifications")
+@spec("ext-tasks", f"{PAGE}#task-status-notifications", "b030f624")
 async def test_the_stream_of_a_task_has_its_changes_and_neither_progress_nor_log() -> None:
     bakery, meta = Bakery(), '"progressToken":"p","io.modelcontextprotocol/logLevel":"debug"'
     async with connected(bakery) as session:
