@@ -56,14 +56,15 @@ class Calls(msgspec.Struct, frozen=True):
 class _Connection:
     """A connection that stays open, with a session if the server has sessions."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._host = b"Host: 127.0.0.1:%d\r\n" % port  # mcp refuses a host without its port
         self._reader = reader
         self._writer = writer
         self._session = b""
 
     @classmethod
     async def open(cls, port: int) -> _Connection:
-        return cls(*await asyncio.open_connection("127.0.0.1", port))
+        return cls(port, *await asyncio.open_connection("127.0.0.1", port))
 
     def close(self) -> None:
         self._writer.close()
@@ -79,7 +80,9 @@ class _Connection:
     def _send(self, method: bytes, body: bytes) -> None:
         self._writer.write(
             method
-            + b" /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/json, text/event-stream\r\n"
+            + b" /mcp HTTP/1.1\r\n"
+            + self._host
+            + b"Accept: application/json, text/event-stream\r\n"
             + b"Content-Type: application/json\r\nMCP-Protocol-Version: 2025-11-25\r\n"
             + self._session
             + b"Content-Length: %d\r\n\r\n" % len(body)
