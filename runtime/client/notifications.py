@@ -16,6 +16,7 @@ from mcpgen.runtime.client.pending_request import Progress
 from mcpgen.runtime.client.subscriptions import CHANGE_KINDS, Change
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, UnknownMethod, quoted
 from mcpgen.runtime.protocol.codec import codec
+from mcpgen.runtime.protocol.malformed import same_id
 from mcpgen.runtime.protocol.messages import Notification
 from mcpgen.runtime.protocol.newest import NEWEST, MetaKey
 
@@ -31,14 +32,14 @@ _ELICITATION_COMPLETE: Final = "notifications/elicitation/complete"
 
 
 class _Meta(Struct):
-    subscription: str | int | UnsetType = field(name=MetaKey.SUBSCRIPTION_ID, default=UNSET)
+    subscription: str | int | float | UnsetType = field(name=MetaKey.SUBSCRIPTION_ID, default=UNSET)
 
 
 class _Address(Struct, rename="camel"):
     """The part of the params that says which stream or request a notification is for."""
 
     meta: _Meta | UnsetType = field(name="_meta", default=UNSET)
-    request_id: str | int | UnsetType = UNSET
+    request_id: str | int | float | UnsetType = UNSET
     reason: str | UnsetType = UNSET
     elicitation_id: str | UnsetType = UNSET
 
@@ -115,8 +116,7 @@ def _handle_change(session: ClientSession, revision: str, notification: Notifica
     params = codec(NEWEST, revision, "client").incoming_notification(notification.method).params(notification.params)
     stream_id: RequestId | None = None
     if session.is_stateless:
-        meta = _address(notification.params).meta
-        found = UNSET if isinstance(meta, UnsetType) else meta.subscription
+        found = _stream_id(notification)
         if isinstance(found, UnsetType) or found not in session.subscriptions.streams:
             session.warn(
                 "the notification %s is ignored: its `_meta` does not name an open stream", quoted(notification.method)
@@ -154,8 +154,7 @@ def _is_open_elicitation(session: ClientSession, notification: Notification) -> 
 
 def _is_on_a_stream(session: ClientSession, notification: Notification) -> bool:
     """Whether a notification that names a stream names an open one; others are about a request."""
-    meta = _address(notification.params).meta
-    found = UNSET if isinstance(meta, UnsetType) else meta.subscription
+    found = _stream_id(notification)
     if isinstance(found, UnsetType) or found in session.subscriptions.streams:
         return True
     session.warn("the notification %s is ignored: its `_meta` names no open stream", quoted(notification.method))
@@ -169,7 +168,7 @@ def _handle_cancelled(session: ClientSession, requests: IncomingRequests, addres
         2025-11-25, basic/utilities/cancellation; 2026-07-28, basic/patterns/cancellation: a server cancels nothing but
         subscriptions.
     """
-    request_id = address.request_id
+    request_id = same_id(address.request_id)
     if isinstance(request_id, UnsetType):
         return
     if request_id in requests.open or request_id in session.subscriptions.streams:
@@ -180,6 +179,12 @@ def _handle_cancelled(session: ClientSession, requests: IncomingRequests, addres
     if request is not None and request_id in session.subscriptions.streams:
         session.forget(request)
         session.subscriptions.end_stream(request_id)
+
+
+def _stream_id(notification: Notification) -> RequestId | UnsetType:
+    """Return the id of the stream that the metadata of *notification* names."""
+    meta = _address(notification.params).meta
+    return UNSET if isinstance(meta, UnsetType) else same_id(meta.subscription)
 
 
 def _address(params: Raw | UnsetType) -> _Address:

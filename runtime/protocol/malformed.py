@@ -18,7 +18,7 @@ from mcpgen.runtime.protocol.messages import Fault, Kind, Malformed, RequestId
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["id_in", "integer", "kind_and_id", "text_in", "malformed_message"]
+__all__ = ["id_in", "integer", "kind_and_id", "same_id", "text_in", "malformed_message"]
 
 # A larger float is not an exact integer (RFC 8259, section 6), so an id such as 1e300 is ambiguous.
 _MAX_EXACT_FLOAT: Final = 2**53 - 1
@@ -73,6 +73,18 @@ def integer(number: float) -> int | None:
     if isinstance(number, int):
         return number
     return int(number) if number.is_integer() and abs(number) <= _MAX_EXACT_FLOAT else None
+
+
+def same_id(value: str | float | UnsetType) -> RequestId | UnsetType:
+    """Return the id or token that *value* names, since 1.0 is the integer 1; UNSET if it names none.
+
+    Spec:
+        2026-07-28, schema, RequestId and ProgressToken: "string | integer"; in JSON Schema, 1.0 is an integer.
+    """
+    if isinstance(value, str | UnsetType):
+        return value
+    number = integer(value)
+    return UNSET if number is None else number
 
 
 def malformed_message(fault: Fault, head: bytes, tail: bytes) -> Malformed:

@@ -19,7 +19,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 from mcpgen.generated import registry
 from mcpgen.runtime.errors import RequestError, UnknownRevision, UsageError
 from mcpgen.runtime.limits import MAX_RESPONSE_VALUES
-from mcpgen.runtime.protocol.malformed import integer
+from mcpgen.runtime.protocol.malformed import same_id
 from mcpgen.runtime.protocol.message_size import too_many_values
 from mcpgen.runtime.protocol.newest import ErrorCode, MetaKey
 
@@ -195,7 +195,7 @@ def _member_by_member(params: Raw) -> RequestMeta:
         client_info=meta.get(MetaKey.CLIENT_INFO, UNSET),
         client_capabilities=meta.get(MetaKey.CLIENT_CAPABILITIES, UNSET),
         log_level=_read(_decode_text, meta.get(MetaKey.LOG_LEVEL)),
-        progress_token=_token(_read(_decode_token, meta.get(_PROGRESS_TOKEN))),
+        progress_token=same_id(_read(_decode_token, meta.get(_PROGRESS_TOKEN))),
         request_state=_read(_decode_text, members.get(_REQUEST_STATE)),
         input_responses=members.get(_INPUT_RESPONSES, UNSET),
         name=_read(_decode_text, members.get("name")),
@@ -215,14 +215,6 @@ def _read(decode: Callable[[Raw], Any], value: Raw | None) -> Any:  # noqa: ANN4
         return UNSET if value is None else decode(value)
     except _UNREADABLE:
         return UNSET
-
-
-def _token(value: str | float | UnsetType) -> str | int | UnsetType:
-    # 2026-07-28, basic/patterns/progress: "a string or integer value"; in JSON Schema, 1.0 is an integer.
-    if value is UNSET or isinstance(value, str):
-        return value
-    number = integer(value)
-    return UNSET if number is None else number
 
 
 def oversized_part(request: Request, meta: RequestMeta, limits: Limits) -> RequestError | None:

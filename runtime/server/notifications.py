@@ -22,6 +22,7 @@ from mcpgen.runtime.protocol.capabilities import offers
 from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.extensions import require_extension
 from mcpgen.runtime.protocol.log_levels import LEVELS, Level
+from mcpgen.runtime.protocol.malformed import same_id
 from mcpgen.runtime.protocol.messages import Notification
 from mcpgen.runtime.protocol.newest import NEWEST, models
 from mcpgen.runtime.protocol.subscriptions import LIST_CHANGES, RESOURCE_UPDATED
@@ -55,7 +56,7 @@ _BUILTIN = frozenset({CANCELLED, "notifications/subscriptions/acknowledged"})
 
 
 class _Cancelled(Struct, rename="camel"):
-    request_id: str | int
+    request_id: str | int | float
     reason: Any = None
 
 
@@ -113,11 +114,12 @@ def _cancel(session: ServerSession, params: Raw | UnsetType) -> None:
         cancelled = _decode_cancelled(b"{}" if isinstance(params, UnsetType) else params)
     except (msgspec.DecodeError, RecursionError):
         return
-    found = session.exchanges.pop(cancelled.request_id, None)
+    request_id = same_id(cancelled.request_id)
+    found = None if request_id is UNSET else session.exchanges.pop(request_id, None)
     if found is None:
         return
     reason = quoted(cancelled.reason) if isinstance(cancelled.reason, str) else "no reason"
-    _LOG.info("the client has cancelled the request %r: %s", cancelled.request_id, reason)
+    _LOG.info("the client has cancelled the request %r: %s", request_id, reason)
     if isinstance(found, Exchange):
         session.stop(found)
         return

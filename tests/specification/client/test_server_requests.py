@@ -453,8 +453,9 @@ async def test_more_requests_at_once_than_the_client_wants_are_refused(revision:
 @spec("2025-11-25", "basic/utilities/cancellation#implementation-notes", "907183e6")
 @with_handshakes
 @on_both_loops
+@pytest.mark.parametrize("request_id", [1, 1.0], ids=["1", "1.0, which is the same integer"])
 async def test_a_request_that_the_server_cancels_is_given_up_and_not_answered(
-    revision: str, caplog: pytest.LogCaptureFixture
+    request_id: float, revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "mcpgen.session")
     waiting, given_up = anyio.Event(), anyio.Event()
@@ -470,7 +471,7 @@ async def test_a_request_that_the_server_cancels_is_given_up_and_not_answered(
         own.wire.say({"jsonrpc": "2.0", "id": 1, "method": "roots/list"})
         with anyio.fail_after(PATIENCE_SECONDS):
             await waiting.wait()
-            own.wire.tell("notifications/cancelled", requestId=1, reason="late")
+            own.wire.tell("notifications/cancelled", requestId=request_id, reason="late")
             await given_up.wait()
 
         assert [] == await own.wire.rest()

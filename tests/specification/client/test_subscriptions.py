@@ -205,7 +205,7 @@ async def test_a_stream_that_its_server_cancels_is_over_and_the_others_are_not(r
         second, two = await stream(own, tools=True)
         own.wire.tell("notifications/cancelled", requestId=one["id"], reason="enough")
         await first.errand.outcome()
-        own.wire.tell(TOOLS, _meta={SUBSCRIPTION: two["id"]})
+        own.wire.tell(TOOLS, _meta={SUBSCRIPTION: float(two["id"])})  # 2.0 is the integer 2
 
         assert [] == await own.wire.rest()
         assert first.ended

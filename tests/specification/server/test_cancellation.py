@@ -133,6 +133,18 @@ async def test_a_request_is_not_answered_if_its_cancellation_is_read_with_it(rev
     assert 6 == again["id"]
 
 
+@spec("2026-07-28", "schema#requestid")
+@spec("2025-11-25", "schema#requestid")
+@everywhere
+async def test_a_cancellation_may_write_the_id_with_a_fraction_of_zero(revision: str) -> None:
+    """In JSON Schema, 5.0 is the integer 5."""
+    cancel = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5.0}}'
+    async with client(server(LABELS[-1]), revision) as peer:
+        said = await peer.wire.say(peer.request(5, "tools/call", '"name":"wait"'), cancel)
+
+        assert [] == said + await peer.wire.rest()
+
+
 @spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements")
 @everywhere
 async def test_the_id_of_a_cancelled_request_can_be_cancelled_and_taken_again(revision: str) -> None:
