@@ -7,7 +7,6 @@ Spec:
 from __future__ import annotations
 
 import copy
-import logging
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +21,12 @@ from mcpgen.runtime.protocol.codec import IncomingNotificationCodec, codec
 from mcpgen.runtime.protocol.native_revision import check_handlers, handler_names, native_revision_of, overrides
 from mcpgen.runtime.protocol.negotiation import revisions_of_era
 from mcpgen.runtime.protocol.newest import NEWEST, methods
-from mcpgen.runtime.protocol.param_headers import InvalidParamHeader, ParamHeaders, param_headers_of
 from mcpgen.runtime.server.cache_hints import CacheHint
 from mcpgen.runtime.server.exchange import Call, MethodHandler
 from mcpgen.runtime.server.extensions import check_identifiers
 from mcpgen.runtime.server.fast_path import FastPath
 from mcpgen.runtime.server.middleware import around, for_method
+from mcpgen.runtime.server.tool_headers import ToolHeaders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -58,8 +57,6 @@ _BUILTIN = frozenset(
 _NEVER_CALLED = ("discover", "initialize", "ping", "subscriptions_listen")
 
 _META_KEY = methods.MetaKey
-
-_LOG = logging.getLogger("mcpgen.http")
 
 
 class NotificationHandler(Struct, frozen=True, eq=False):
@@ -94,6 +91,7 @@ class HandlerTable:
         discover_result: Returns the result of `server/discover` in a revision.
         discover_hint: The cache hint of `server/discover`.
         extensions: The extensions of the server.
+        tool_headers: Which arguments of tools HTTP repeats in headers.
         scopes: Returns the scopes that a method needs for a name or URI; None if no function needs any.
     """
 
@@ -142,14 +140,14 @@ class HandlerTable:
         self._notification_handlers: dict[tuple[str, str], NotificationHandler | None] = {}
         self._signatures: dict[str, bytes] = {}
         self._last_client: tuple[Peer, Mapping[str, object] | None] | None = None
-        self._param_headers: dict[str, ParamHeaders] = {}
+        self.tool_headers = ToolHeaders(self._handlers)
         self.scopes: Callable[[str, str], Iterable[str] | None] | None = self._find_scopes()
 
     def refresh(self) -> None:
         """Read the handlers again: something was registered or removed."""
         for each in self._caches:
             each.cache_clear()
-        self._param_headers.clear()
+        self.tool_headers = ToolHeaders(self._handlers)
         self.scopes = self._find_scopes()
 
     def _find_scopes(self) -> Callable[[str, str], Iterable[str] | None] | None:
@@ -257,27 +255,6 @@ class HandlerTable:
         params = exchange.params if handler.slow_path is None else handler.codec.params(exchange.raw)
         return bool(may_replay(handler.method, params))
 
-    def param_headers(self, tool: str) -> ParamHeaders | None:
-        """Return which arguments of *tool* HTTP repeats in headers; None if there are none, or the tool is unknown.
-
-        Handlers provide the schema by a method ``input_schema(name)``.
-
-        Spec:
-            2026-07-28, server/tools#x-mcp-header.
-        """
-        if tool not in self._param_headers:
-            find = getattr(self._handlers, "input_schema", None)
-            schema = None if find is None else find(tool)
-            if schema is None:
-                return None  # unknown names are not kept: there is no limit to them
-            try:
-                self._param_headers[tool] = param_headers_of(schema)
-            except InvalidParamHeader as error:  # clients leave such a tool out, so none sends its headers
-                _LOG.warning("clients over HTTP will ignore the tool %r, because of its input schema: %s", tool, error)
-                self._param_headers[tool] = ParamHeaders()
-        found = self._param_headers[tool]
-        return found if found.annotations else None
-
     def _initialize_result(self, revision: str) -> bytes:
         """Return the result of `initialize` that agrees on *revision*.
 
@@ -377,6 +354,9 @@ class HandlerTable:
         if self._tasks is not None and speaks_of_tasks and "tools/list" in made:
             listing = made["tools/list"]
             made["tools/list"] = msgspec.structs.replace(listing, codec=self._tasks.list_support(listing.codec))
+        if "tools/list" in made and registry.revision(revision).era == "stateless":
+            listing = made["tools/list"]
+            made["tools/list"] = msgspec.structs.replace(listing, codec=self.tool_headers.only_known(listing.codec))
         for each in self.extensions:
             if each.extension.is_used_in(revision):
                 _add_extension(made, each, self._middleware)

@@ -152,7 +152,7 @@ def start_stateless_call(
     matches_headers = headers.get(http.REVISION) == revision and headers.get(http.METHOD) == CALL
     if not matches_headers or headers.get(http.NAME) != name:  # the name of a tool is never encoded
         return None
-    if isinstance(meta.client_capabilities, UnsetType) or handlers.param_headers(name) is not None:
+    if isinstance(meta.client_capabilities, UnsetType) or handlers.tool_headers.of(name) is not None:
         return None
     try:
         peer = client_peer(revision, meta.client_capabilities, meta.client_info, engine.limits)

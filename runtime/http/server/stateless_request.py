@@ -146,7 +146,7 @@ def header_problem(
         named = _read(_decode_named, request.params)
         params |= {} if named is None else msgspec.to_builtins(named)
     elif method == "tools/call" and not isinstance(meta.name, UnsetType):
-        param_headers = handlers.param_headers(meta.name)
+        param_headers = handlers.tool_headers.of(meta.name)
         if param_headers is not None and not isinstance(meta.arguments, UnsetType):
             params["arguments"] = _read(_decode_arguments, meta.arguments)
     revision = None if isinstance(meta.revision, UnsetType) else meta.revision

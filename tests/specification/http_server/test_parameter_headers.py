@@ -52,7 +52,7 @@ def functions() -> Server:
     return made
 
 
-def own_handlers() -> Server:
+def own_handlers(*, has_schemas: bool = True) -> Server:
     """Return a server whose handlers list such a tool on the second page."""
 
     async def list_tools(own: Any, params: Any, context: Any) -> Any:
@@ -69,7 +69,9 @@ def own_handlers() -> Server:
     def input_schema(own: Any, name: str) -> dict[str, Any] | None:
         return {"query": SCHEMA, "broken": BROKEN}.get(name)
 
-    overrides = {"list_tools": list_tools, "input_schema": input_schema}
+    overrides: dict[str, Any] = {"list_tools": list_tools}
+    if has_schemas:
+        overrides["input_schema"] = input_schema
     return server(NEWEST, own=handlers(NEWEST, tools={"query": query, "broken": query}, overrides=overrides))
 
 
@@ -255,3 +257,19 @@ async def test_an_annotation_that_breaks_the_rules_does_not_break_the_server() -
         answer = await call(peer, {"n": 1.5}, [], tool="broken")
 
     assert answer.status < 500
+
+
+@spec("2026-07-28", "basic/transports/streamable-http#server-behavior-for-custom-headers", "cbe1f0e9")
+async def test_no_tool_is_listed_whose_headers_could_not_be_compared(caplog: pytest.LogCaptureFixture) -> None:
+    """Without `input_schema`, the server learns of the headers only from what it lists."""
+    without_schemas = own_handlers(has_schemas=False)
+    async with caller(without_schemas, STATELESS) as peer:
+        first = await peer.result("tools/list")
+        second = (await peer.ask("tools/list", '"cursor":"second"'))["error"]
+    async with caller(without_schemas, "2025-11-25") as peer:  # which has no such headers
+        listed = await peer.result("tools/list", '"cursor":"second"')
+
+    assert ["echo"] == [each["name"] for each in first["tools"]]
+    assert -32603 == second["code"]
+    assert "the tool query has `x-mcp-header` in its input schema, but the handlers have no method" in caplog.text
+    assert ["query"] == [each["name"] for each in listed["tools"]]
