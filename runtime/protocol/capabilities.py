@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache, lru_cache
+from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeGuard
 
@@ -223,19 +224,18 @@ def _read(revision: str, definition: str, data: bytes) -> tuple[dict[str, Any], 
         raise to_newest.payload.invalid("it cannot be decoded") from None
 
 
-def missing_capabilities(peer: Peer, method: str, params: Mapping[str, object]) -> dict[str, object] | None:
-    """Return the capabilities that our request needs and the client did not declare; None if there are none.
+def missing_capabilities(peer: Peer, requests: Iterable[tuple[str, Mapping[str, object]]]) -> dict[str, object] | None:
+    """Return the capabilities that our requests need and the client did not declare; None if there are none.
 
     Args:
         peer: The client.
-        method: The method of the request.
-        params: Its params in the client's revision.
+        requests: The method of each request, and its params in the client's revision.
 
     Spec:
         2025-11-25, client/roots, client/sampling, client/elicitation and basic/utilities/tasks, "Capabilities" each;
         2026-07-28, basic/index, "_meta": data of the error -32021 has this form.
     """
-    return _missing(peer, _needs(method, params))
+    return _missing(peer, chain.from_iterable(_needs(method, params) for method, params in requests))
 
 
 def missing_task_capability(peer: Peer, method: str) -> dict[str, object] | None:

@@ -20,8 +20,9 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.generated import registry
 from mcpgen.generated.extensions import tasks as bindings
-from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestError
+from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestError, UnsupportedByPeer
 from mcpgen.runtime.protocol import envelope
+from mcpgen.runtime.protocol.capabilities import missing_capabilities
 from mcpgen.runtime.protocol.extension_codec import ExtensionNotification
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.functions.worker_threads import CALLER
@@ -32,6 +33,7 @@ from mcpgen.runtime.server.tasks.record_edit import timestamp
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from mcpgen.runtime.protocol.capabilities import Peer
     from mcpgen.runtime.server.access import Access
     from mcpgen.runtime.server.extensions import ServerExtension
     from mcpgen.runtime.server.functions.signatures import BaseContext
@@ -66,6 +68,11 @@ class _Update(Struct, rename="camel"):
 
     task_id: str
     input_responses: dict[str, Raw]
+
+
+class _InputRequest(Struct):
+    method: str
+    params: dict[str, Any] = {}
 
 
 _decode_update: Final = msgspec.json.Decoder(_Update).decode
@@ -127,11 +134,13 @@ class ExtensionTasks(bindings.ServerHandlers["BaseContext"]):
 
         Raises:
             RequestError: The task does not exist, has expired, or belongs to another client.
+            UnsupportedByPeer: It waits for input by capabilities that the client has not declared in this request.
 
         Spec:
-            ext-tasks, "Task Polling".
+            ext-tasks, "Task Polling"; 2026-07-28, basic/index, "Per-request protocol fields".
         """
         record = self._own(params.task_id, context)
+        _require_capabilities(context.peer, record)
         members = {"resultType": "complete", **self._detailed(record)}
         result: bindings.GetTaskResult = bindings.decode(msgspec.json.encode(members), bindings.GetTaskResult)
         return result
@@ -307,6 +316,16 @@ class ExtensionTasks(bindings.ServerHandlers["BaseContext"]):
         if record.status_message:
             members["statusMessage"] = record.status_message
         return members
+
+
+def _require_capabilities(peer: Peer, record: TaskRecord) -> None:
+    if record.input_requests is None:
+        return
+    requests = msgspec.json.decode(record.input_requests, type=dict[str, _InputRequest])
+    missing = missing_capabilities(peer, [(each.method, each.params) for each in requests.values()])
+    if missing is not None:
+        reason = "the task needs input by capabilities that the client has not declared in this request"
+        raise UnsupportedByPeer(revision=peer.revision, what="tasks/get", reason=reason, required=missing)
 
 
 def _read_update(read: Callable[..., Any], raw: Raw | UnsetType, meta: Mapping[str, object] | None = None) -> _Update:

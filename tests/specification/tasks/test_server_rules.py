@@ -166,6 +166,21 @@ async def test_only_the_capabilities_of_the_call_itself_make_it_a_task() -> None
     assert ["task", "complete", "task"] == answers
 
 
+@spec("2026-07-28", "basic/index#per-request-protocol-fields")
+async def test_a_poll_names_the_capabilities_that_the_open_requests_need() -> None:
+    only_tasks = '{"extensions":{"io.modelcontextprotocol/tasks":{}}}'
+    async with connected(Bakery()) as session:
+        task = await created(session, "ask")
+        await until(session, task, "input_required")
+        session.capabilities = only_tasks
+        error = await session.error("tasks/get", f'"taskId":"{task}"')
+        session.capabilities = DECLARED
+        found = await until(session, task, "input_required")
+
+    assert (-32021, {"requiredCapabilities": {"elicitation": {"form": {}}}}) == (error["code"], error["data"])
+    assert found["inputRequests"]
+
+
 @spec("ext-tasks", f"{PAGE}#polymorphic-results", "a4631111")
 async def test_no_other_result_is_of_the_type_task() -> None:
     async with connected(Bakery()) as session:
