@@ -52,8 +52,10 @@ def client_assertion(*, client_id: str, audience: str, key: str, algorithm: str,
         now: The seconds of the system's clock.
 
     Raises:
-        UsageError: The key does not fit the algorithm.
+        UsageError: The key does not fit the algorithm, or the algorithm has no private keys.
     """
+    if algorithm == "none" or algorithm.startswith("HS"):
+        raise UsageError(f"`algorithm` is {algorithm!r}, which has no private keys; use another one, such as 'ES256'")
     jwt: Any = import_jwt("a client that authenticates with a key")
     claims = {
         "iss": client_id,

@@ -46,6 +46,9 @@ CREATE INDEX IF NOT EXISTS unfinished_tasks ON tasks (worker) WHERE NOT has_ende
 CREATE TABLE IF NOT EXISTS workers (name TEXT PRIMARY KEY, beats INTEGER NOT NULL);
 """
 
+# The first bytes of each file that is not empty (sqlite.org/fileformat.html, "The Database Header").
+_MAGIC: Final = b"SQLite format 3\0"
+
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(TaskRecord).decode
 
@@ -87,6 +90,8 @@ class SqliteTaskStore:
             raise UsageError(f"`path` is {str(path)!r}, which is a folder; add the name of a file, such as tasks.db")
         if not self._path.parent.is_dir():
             raise UsageError(f"`path` is {str(path)!r}, but its folder does not exist; create the folder first")
+        if self._path.is_file() and not _is_database(self._path):
+            raise UsageError(f"`path` is {str(path)!r}, which is not a database of SQLite; name another file")
         self._lock_seconds = lock_seconds
         self._bounds = StoreBounds(
             max_tasks, max_tasks_per_principal, max_outcome_bytes, max_outcome_bytes_per_principal
@@ -289,6 +294,15 @@ class SqliteTaskStore:
         if layout not in {0, _LAYOUT}:
             raise StoreFailed(f"{self._path} was written by another version of mcpgen; use another file")
         return int(layout)
+
+
+def _is_database(path: Path) -> bool:
+    """Return whether *path* is a database, or an empty file; a file that cannot be read is told when it is opened."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_MAGIC)) in (_MAGIC, b"")
+    except OSError:
+        return True
 
 
 def _close_in(process: int, database: sqlite3.Connection) -> None:

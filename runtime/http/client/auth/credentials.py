@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.http.auth.assertions import import_jwt
+from mcpgen.runtime.http.auth.assertions import client_assertion, import_jwt
 from mcpgen.runtime.http.client.auth.address_guard import is_loopback_url
 from mcpgen.runtime.http.client.auth.token_store import FileTokenStore, TokenStore
 from mcpgen.runtime.http.client.http_exchange import import_httpx
@@ -151,8 +151,8 @@ class ClientCredentials:
             raise UsageError("ClientCredentials needs `secret` or `private_key`; pass one of them")
         if secret is not None and private_key is not None:
             raise UsageError("ClientCredentials has both `secret` and `private_key`; pass only one of them")
-        if private_key is not None:
-            import_jwt("a client that authenticates with a key")
+        if private_key is not None:  # an assertion that is not sent, since a login is too late for a wrong key
+            client_assertion(client_id=client_id, audience="", key=private_key, algorithm=algorithm, now=0)
         self.client_id: Final = client_id
         self.client_secret: Final = secret
         self.private_key: Final = private_key

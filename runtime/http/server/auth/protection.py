@@ -80,8 +80,12 @@ class Protect:
         self.issuers: tuple[str, ...] = tuple(check_url("issuers", each) for each in _strings("issuers", issuers))
         if not self.issuers:
             raise UsageError("`issuers` is empty; name the authorization server that issues the tokens")
+        if any(urlsplit(each).query for each in self.issuers):  # RFC 8414, section 2
+            raise UsageError(f"`issuers` has a URL with a query, in {list(self.issuers)!r}; remove the query")
         self.scopes: frozenset[str] = check_scopes(scopes)
         self.audience: tuple[str, ...] = tuple(_strings("audience", audience))
+        if "" in self.audience:
+            raise UsageError("`audience` has an empty name; remove it")
         given: Mapping[str, Iterable[str]] = {} if implies is None else implies
         if not isinstance(cast("object", given), Mapping):
             raise UsageError(f"`implies` must be a mapping, such as {{'admin': ['read']}}, not {given!r}")
