@@ -217,8 +217,8 @@ class HttpLimits(_Bounds, frozen=True, kw_only=True):
             after 30 or 60 seconds.
         write_seconds: The time that the server waits for a client that does not read. Then the connection is closed.
         retry_seconds: The time that a client is told to wait before it reconnects to a broken stream.
-        max_kept_messages: The largest number of messages that one session keeps until its client opens the GET
-            stream.
+        max_kept_messages: The largest number of messages that one session keeps while its client has no GET stream
+            open.
         max_kept_bytes: The total size of these messages, at most.
         rate_limit: How many tools and completions one user may call, or one session, or one address of stateless
             clients; None for no limit.

@@ -5,6 +5,10 @@ and to the store. Events are numbered; a client that resumes the stream names th
 the missed ones from the store and then new ones. Before its first event, a stream has no id with which a client could
 resume it.
 
+A message that arrives while the GET stream of a session has no connection is stored, for a client that resumes the
+stream, and is also kept, for a client that opens another stream. If the client does so, the stream is renamed: the
+messages that were sent over no connection belong to the new name only.
+
 Spec:
     2025-03-26 to 2025-11-25, basic/transports, "Resumability and Redelivery".
 """
@@ -36,12 +40,13 @@ class EventStream(Struct, eq=False):
         name: Unique among the streams of all sessions, and not guessable.
         store: Stores its events.
         response: The HTTP response that it is sent over; None while it has no connection.
-        max_waiting: How many different messages wait for its first connection.
+        max_waiting: How many different messages wait for a connection.
         max_waiting_bytes: How many bytes these take.
         charge: Called with the bytes that they take more, or less if negative; returns whether there is room.
         has_ended: Whether no more messages will be written.
         is_resumable: Whether an event was sent, so that the client knows an id to resume it with.
         has_gap: Whether the store has failed to store an event.
+        unsent: How many events at its end were sent over no connection.
     """
 
     name: str
@@ -53,6 +58,7 @@ class EventStream(Struct, eq=False):
     has_ended: bool = False
     is_resumable: bool = False
     has_gap: bool = False
+    unsent: int = 0
     _number: int = 0
     _waiting: dict[bytes, None] | None = None
     _waiting_bytes: int = 0
@@ -78,13 +84,15 @@ class EventStream(Struct, eq=False):
             return
         if self.response is not None and self._is_connected:
             self.response.write(message)
-        elif self.is_resumable:
+            return
+        if self.is_resumable:
             self._store_event(message)
-        elif self.max_waiting:
+            self.unsent += 1
+        if self.max_waiting:
             self._keep(message)
 
     def _keep(self, message: bytes) -> None:
-        """Keep *message* for the first connection; drop the oldest ones if there is no room."""
+        """Keep *message* for the next connection; drop the oldest ones if there is no room."""
         waiting = self._waiting = self._waiting or {}
         size = len(message) + _WAITING_BYTES
         if message in waiting or size > self.max_waiting_bytes:  # equal ones, such as of one change, are sent once
@@ -108,7 +116,7 @@ class EventStream(Struct, eq=False):
         return True
 
     def forget_waiting(self) -> None:
-        """Drop the messages that wait for the first connection."""
+        """Drop the messages that wait for a connection."""
         self._waiting = None
         self._charge(-self._waiting_bytes)
 
@@ -150,6 +158,17 @@ class EventStream(Struct, eq=False):
         self.response = response
         self.start(retry_ms=retry_ms, earlier=earlier)
 
+    def rename(self, name: str) -> int:
+        """Become the stream *name*, which takes over the messages that were sent over no connection.
+
+        Returns:
+            The number of the last event that was sent under the old name.
+        """
+        self.detach()
+        sent = self._number - self.unsent
+        self.name, self._number, self.unsent, self.has_gap = name, 0, 0, False
+        return sent
+
     async def resume(self, response: ResponseBuffer, number: int) -> int | None:
         """Send all messages behind *number* over *response*, and end the connection before it.
 
@@ -158,14 +177,15 @@ class EventStream(Struct, eq=False):
         Returns:
             How many bytes were sent; None, with no change, if the store does not have all messages.
         """
+        name = self.name
         missed: list[bytes] = []
         seen = number
         while True:
             if self.has_gap:
                 return None
             sent = self._number
-            found = await self.store.after(self.name, seen)
-            if found is None:
+            found = await self.store.after(name, seen)
+            if found is None or self.name != name:
                 return None
             missed += [self._encode(each, message) for each, message in found if message]
             seen = max([seen, *(each for each, _ in found)])
@@ -177,6 +197,8 @@ class EventStream(Struct, eq=False):
             self.response.discard()  # these messages are among the missed ones
         self.detach()
         self.response = response
+        self.unsent = 0
+        self.forget_waiting()  # they are among the missed ones, too
         response.start_stream(self._store_event)
         for each in missed:
             response.write_event(each)
@@ -193,7 +215,7 @@ class EventStream(Struct, eq=False):
         """
         if self.response is None or response not in (None, self.response):
             return
-        if retry_ms is not None:
+        if retry_ms is not None and self._is_connected:
             self.response.write_event(self._store_event(b"", retry_ms))
         self.response.end()
         self.response = None

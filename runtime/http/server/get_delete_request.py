@@ -86,7 +86,7 @@ async def get(  # noqa: PLR0913, PLR0917 (of `PostRequest`)
 
 async def _attach(session: HttpSession, last_event_id: str | None, response: ResponseBuffer) -> int | None:
     if last_event_id is None:
-        session.get_stream.attach(response, retry_ms=session.retry_ms)
+        session.open_get_stream(response)
         return 0
     found = parse_event_id(last_event_id.strip())
     return None if found is None else await session.resume(*found, response)

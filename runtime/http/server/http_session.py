@@ -5,6 +5,9 @@ All other messages go to the session's GET stream, which the client opens with G
 own stream cannot be reached any more. The requests of one POST, several if it is a batch, share one `EventStream`,
 which is their `OpenRequest.stream`.
 
+Each GET without `Last-Event-ID` opens a stream with a name of its own, in place of the GET stream before it. A client
+that resumes one that was replaced is sent what it has missed there, and then a new GET stream.
+
 Spec:
     2025-03-26 to 2025-11-25, basic/transports, "Streamable HTTP".
 """
@@ -19,8 +22,10 @@ from mcpgen.generated.registry import REVISIONS, Labels
 from mcpgen.runtime.http.server.event_streams import EventStream
 from mcpgen.runtime.http.server.open_requests import CountedConnection
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
+from mcpgen.runtime.http.sse import encode_event
 from mcpgen.runtime.protocol.messages import Batch, Malformed
 from mcpgen.runtime.server.dispatcher import take
+from mcpgen.runtime.server.event_store import event_id
 from mcpgen.runtime.server.exchange import Exchange
 
 if TYPE_CHECKING:
@@ -36,7 +41,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.quota import Entry, Quota
     from mcpgen.runtime.transports.spawner import Spawner
 
-__all__ = ["BUSY", "HALF_OPEN", "IDLE", "HttpSession", "malformed_batch"]
+__all__ = ["BUSY", "HALF_OPEN", "IDLE", "HttpSession", "is_get_stream", "malformed_batch"]
 
 # The ranks of sessions in their quota: those whose client has not sent a second request, those in which nothing is
 # open, and all others.
@@ -50,6 +55,9 @@ _POLLING: Final = Labels(each.label for each in dropwhile(lambda each: each.labe
 
 # The store has long dropped the streams that ended before these.
 _MAX_ENDED_STREAMS: Final = 1000
+
+# A client that has opened so many GET streams since does not come back to an older one.
+_MAX_REPLACED_STREAMS: Final = 10
 
 
 class HttpSession(CountedConnection):
@@ -68,7 +76,7 @@ class HttpSession(CountedConnection):
     Attributes:
         entry: Counts the session; None before it is added to the table.
         on_give_way: Ends the session early; None before it is added to the table.
-        get_stream: The stream of messages that belong to no request.
+        get_stream: The stream of messages that belong to no request; it is renamed when another one replaces it.
         streams: The streams of requests that have not ended, by name.
         open_requests: The number of HTTP requests that are being answered.
         last_used: When it was last used, by the application's clock.
@@ -79,6 +87,7 @@ class HttpSession(CountedConnection):
         "_ended_streams",
         "_is_batch",
         "_limits",
+        "_replaced_streams",
         "_store",
         "_stream_count",
         "_streams_id",
@@ -118,6 +127,7 @@ class HttpSession(CountedConnection):
         self._current_stream: EventStream | None = None  # of the POST that is being read
         self._is_batch = False  # whether that POST is a batch
         self._ended_streams: list[str] = []  # names of those that the store may still have
+        self._replaced_streams: dict[str, int] = {}  # the last number that was sent on each, by name
 
     @property
     def retry_ms(self) -> int | None:
@@ -209,13 +219,44 @@ class HttpSession(CountedConnection):
                 self.refuse_one(each)
         response.end()
 
+    def open_get_stream(self, response: ResponseBuffer, earlier: Sequence[bytes] = ()) -> None:
+        """Open a GET stream over *response*, in place of the one before; send the events *earlier* first."""
+        stream, replaced = self.get_stream, self._replaced_streams
+        if stream.is_resumable:  # the client may know an id of it
+            old, has_gap = stream.name, stream.has_gap
+            self._stream_count += 1
+            replaced[old] = stream.rename(f"{self._streams_id}.0-{self._stream_count}")
+            lost = [old] if has_gap else list(replaced)[:-_MAX_REPLACED_STREAMS]
+            for each in lost:
+                del replaced[each]
+            if lost:
+                self._spawner.start(self._forget, lost)
+        stream.attach(response, retry_ms=self.retry_ms, earlier=earlier)
+
+    async def _resume_replaced(self, name: str, number: int, response: ResponseBuffer) -> int | None:
+        """Send what was missed of a GET stream that was replaced, and open a new one behind it."""
+        found = await self._store.after(name, number)
+        last = self._replaced_streams.get(name, -1)
+        if found is None or not number <= last <= max([number, *(each for each, _ in found)]):
+            return None
+        missed = [
+            encode_event(message, event_id=event_id(name, each)) for each, message in found if message and each <= last
+        ]
+        self.open_get_stream(response, missed)
+        return sum(map(len, missed))
+
+    def _is_own(self, name: str) -> bool:
+        return name.startswith(f"{self._streams_id}.")
+
     async def resume(self, name: str, number: int, response: ResponseBuffer) -> int | None:
         """Resume the stream *name* behind the event *number*; return the bytes sent, or None if that fails."""
         if name == self.get_stream.name:
             return await self.get_stream.resume(response, number)
+        if name in self._replaced_streams:
+            return await self._resume_replaced(name, number, response)
         stream = self.streams.get(name)
         if stream is None:
-            if not name.startswith(f"{self._streams_id}."):
+            if not self._is_own(name) or is_get_stream(name):
                 return None
             stream = EventStream(name, self._store)  # it has ended, and its events may still be in the store
             stream.has_ended = True
@@ -308,9 +349,9 @@ class HttpSession(CountedConnection):
             each.end()
             each.detach()
         self.streams.clear()
-        stored = [*self._ended_streams, *(each.name for each in streams if each.is_resumable)]
+        stored = [*self._ended_streams, *self._replaced_streams, *(each.name for each in streams if each.is_resumable)]
         if stored:
-            self._ended_streams = []
+            self._ended_streams, self._replaced_streams = [], {}
             self._spawner.start(self._forget, stored)
 
     async def _forget(self, names: Sequence[str]) -> None:
@@ -339,6 +380,11 @@ class HttpSession(CountedConnection):
         request = about.request if isinstance(about, Exchange) else about
         stream = None if request is None else self._stream(request)
         return self.get_stream if stream is None or not stream.is_reachable else stream
+
+
+def is_get_stream(name: str) -> bool:
+    """Return whether *name* is that of a GET stream of a session: its count begins with 0."""
+    return name.rpartition(".")[2].startswith("0")
 
 
 def malformed_batch(batch: Batch) -> Malformed | None:

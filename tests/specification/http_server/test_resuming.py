@@ -184,6 +184,132 @@ async def test_what_was_sent_on_another_stream_is_not_sent_on_this_one(revision:
         assert (token, token) == (told["params"]["progressToken"], said["id"])
 
 
+CHANGED = {
+    each: b'{"jsonrpc":"2.0","method":"notifications/%s/list_changed"}' % each.encode()
+    for each in ("tools", "prompts", "resources")
+}
+
+
+def next_event(last: str, message: bytes) -> bytes:
+    """Return the bytes of the event behind the one with the id *last*, on the same stream."""
+    name, _, number = last.rpartition(":")
+    return b"id: %s:%d\ndata: %s\n\n" % (name.encode(), int(number) + 1, message)
+
+
+@spec("2025-03-26", "basic/transports#resumability-and-redelivery", "ab8b5b45")
+@spec("2025-03-26", "basic/transports#multiple-connections", "725ab350")
+@with_sessions
+@on_both_loops
+async def test_a_get_stream_that_another_replaced_is_sent_its_own_events_and_what_is_new(revision: str) -> None:
+    async with caller(demo(), revision) as peer:
+        first = await peer.listen().begun()
+        await peer.web.server.tools_changed()
+        last = await last_of(first)
+        await peer.web.server.prompts_changed()
+        await first.seen()
+        first.leave()
+        await first.returned()
+        second = await peer.listen().begun()
+        await peer.web.server.resources_changed()
+        other = await last_of(second)
+        again = await peer.listen(last).begun()
+        await second.complete()
+        await peer.web.server.tools_changed()
+        ids = [await last_of(again) for _ in range(2)]
+
+    assert again.body.startswith(next_event(last, CHANGED["prompts"]))
+    assert again.body.endswith(b"data: %s\n\n" % CHANGED["tools"])
+    assert (0, 1) == (again.body.count(CHANGED["resources"]), second.body.count(b"list_changed"))
+    assert 3 == len({each.rpartition(":")[0] for each in (last, other, ids[1])})
+
+
+@spec("2025-03-26", "basic/transports#resumability-and-redelivery", "ab8b5b45")
+@with_sessions
+@on_both_loops
+async def test_what_waited_comes_on_a_new_get_stream_and_on_the_one_before_no_more(revision: str) -> None:
+    async with caller(demo(), revision) as peer:
+        first = await peer.listen().begun()
+        await peer.web.server.tools_changed()
+        last = await last_of(first)
+        first.leave()
+        await first.returned()
+        await peer.web.server.prompts_changed()
+        second = await peer.listen().begun()
+        told = await second.message()
+        again = await peer.listen(last).begun()
+        await peer.web.quiet()
+        name, _, number = last.rpartition(":")
+        forged = await peer.listen(f"{name}:{int(number) + 1}").complete()  # the number under which it had waited
+
+    assert "notifications/prompts/list_changed" == told["method"]
+    assert b"list_changed" not in again.body
+    assert 400 == forged.status
+
+
+@spec("2025-03-26", "basic/transports#resumability-and-redelivery", "ab8b5b45")
+@with_sessions
+@on_both_loops
+async def test_what_waited_comes_to_who_resumes_and_on_a_new_get_stream_no_more(revision: str) -> None:
+    async with caller(demo(), revision) as peer:
+        first = await peer.listen().begun()
+        await peer.web.server.tools_changed()
+        last = await last_of(first)
+        first.leave()
+        await first.returned()
+        await peer.web.server.prompts_changed()
+        again = peer.listen(last)
+        await again.seen()
+        second = await peer.listen().begun()
+        await peer.web.server.resources_changed()
+        await second.seen()
+
+    assert again.body == next_event(last, CHANGED["prompts"])
+    assert second.body.endswith(b"data: %s\n\n" % CHANGED["resources"])
+    assert 1 == second.body.count(b"list_changed")
+
+
+@spec("2025-03-26", "basic/transports#resumability-and-redelivery")
+@with_sessions
+async def test_what_waits_comes_to_who_resumes_a_get_stream_that_was_replaced(revision: str) -> None:
+    async with caller(demo(), revision) as peer:
+        first = await peer.listen().begun()
+        await peer.web.server.tools_changed()
+        last = await last_of(first)
+        second = await peer.listen().begun()
+        await peer.web.server.prompts_changed()
+        seen = await last_of(second)
+        second.leave()
+        await second.returned()
+        await peer.web.server.resources_changed()
+        again = peer.listen(last)
+        told = await again.message()
+        rest = await peer.listen(seen).begun()
+        await peer.web.quiet()
+
+    assert "notifications/resources/list_changed" == told["method"]
+    assert b"prompts" not in again.body
+    assert b"list_changed" not in rest.body
+
+
+@spec("2025-03-26", "basic/transports#resumability-and-redelivery")
+@with_sessions
+async def test_only_some_get_streams_that_were_replaced_are_kept(revision: str) -> None:
+    store = MemoryEventStore()
+    async with caller(demo(), revision, events=store) as peer:
+        ids = []
+        for _ in range(30):
+            stream = await peer.listen().begun()
+            await peer.web.server.tools_changed()
+            ids.append(await last_of(stream))
+        await peer.web.quiet()
+        kept = store.stream_count, store.event_count
+        found = [(await peer.listen(each).begun()).status for each in (ids[0], ids[10], ids[-5])]
+
+    assert kept[0] <= 11
+    assert kept[1] <= 22  # at most one that primes the client, and one message
+    assert [400, 400, 200] == found
+
+
 FORGED = ["nobody:1", "x", ":", "0", "a" * 1000, "ä", "1:99999999999999999999", "-1", "null", "%s:-1", "%s:99999", "%s"]
 
 

@@ -16,6 +16,7 @@ from mcpgen.runtime.http.server.cluster.shared_rates import SharedRates
 from mcpgen.runtime.http.server.cluster.shared_session import SharedHttpSession
 from mcpgen.runtime.http.server.cluster.shared_shares import SharedShares
 from mcpgen.runtime.http.server.cluster.state_keys import StateKeys
+from mcpgen.runtime.http.server.http_session import is_get_stream
 from mcpgen.runtime.http.server.post_request import PostRequest
 from mcpgen.runtime.http.server.session_table import random_id
 from mcpgen.runtime.protocol import envelope
@@ -387,4 +388,4 @@ def _worker_of_event(last_event_id: str) -> int | None:
 def _is_of_session(last_event_id: str) -> bool:
     """Return whether an event is of a stream that a session opens with GET."""
     found = parse_event_id(last_event_id.strip())
-    return found is not None and found[0].endswith(".0")
+    return found is not None and is_get_stream(found[0])

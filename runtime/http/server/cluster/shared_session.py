@@ -20,7 +20,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.http.server.client_address import Client
 from mcpgen.runtime.http.server.event_streams import EventStream
-from mcpgen.runtime.http.server.http_session import HttpSession
+from mcpgen.runtime.http.server.http_session import HttpSession, is_get_stream
 from mcpgen.runtime.http.sse import encode_event
 from mcpgen.runtime.protocol.capabilities import client_peer
 from mcpgen.runtime.protocol.messages import Batch, Request
@@ -163,16 +163,23 @@ class SharedHttpSession(HttpSession):
         stream.store = self._events.store_for(self._request_ids)
         return stream, response
 
+    def open_get_stream(self, response: ResponseBuffer, earlier: Sequence[bytes] = ()) -> None:
+        """Open a GET stream; see `HttpSession`."""
+        if self.get_stream.unsent:  # they are sent now, and the cluster has them as events of the stream before
+            self._events.remove(self.get_stream.name)
+        super().open_get_stream(response, earlier)
+
     async def resume(self, name: str, number: int, response: ResponseBuffer) -> int | None:
         """Resume a stream of this worker, or what is left of one of a worker that has ended; see `HttpSession`.
 
         Raises:
             ClusterUnavailable: The events cannot be read.
         """
-        if name == self.get_stream.name and not self.is_home:
+        is_own_get = self._is_own(name) and is_get_stream(name)
+        if is_own_get and not self.is_home:
             return None  # other messages are at the home; the client has to open a new stream, which is there
         size = await super().resume(name, number, response)
-        if size is not None or name == self.get_stream.name or name in self.streams:
+        if size is not None or is_own_get or name in self.streams:
             return size
         worker, _, rest = name.partition(".")[2].partition("-")
         if parse_number(worker) is None or rest.partition("-")[0] != stream_tag(self.id):
@@ -180,8 +187,8 @@ class SharedHttpSession(HttpSession):
         lost = await self._events.read(name, number)
         if lost is None:
             return None
-        if name.endswith(".0"):
-            self.get_stream.attach(response, retry_ms=self.retry_ms, earlier=lost.missed)
+        if is_get_stream(name):
+            self.open_get_stream(response, lost.missed)
         else:
             response.start_stream(encode_event)
             for each in (*lost.missed, *lost.unanswered):

@@ -157,6 +157,82 @@ async def _has_event(workers: Workers, client: Any) -> bool:
     return copy is not None and copy.get_stream._number > 1
 
 
+async def replaced(workers: Workers) -> tuple[Any, str, str]:
+    """Open two GET streams at other workers than the home; return the client, and the last id of each that it has.
+
+    It has missed a change of resources on the first one, and a change of tools on the second one.
+    """
+    client = await workers.client(0).shake_hands()
+    engine = workers.front.apps[2]._state.engine
+    last = []
+    for worker, method in ((1, "resources"), (2, "tools")):
+        stream = workers.at(worker, client).listen()
+        last.append((await stream.event()).event_id)
+        await engine.notify_change(f"notifications/{method}/list_changed", None)
+        await stream.message()
+        stream.leave()
+        await stream.returned()
+    return client, last[0], last[1]
+
+
+RESOURCES = b'data: {"jsonrpc":"2.0","method":"notifications/resources/list_changed"}\n\n'
+TOOLS = b'data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n'
+
+
+async def test_a_get_stream_that_another_replaced_is_sent_its_own_events(cluster: Callable[[], Cluster]) -> None:
+    async with running(demo(), cluster) as workers:
+        client, first, second = await replaced(workers)
+        other = await workers.at(2, client).listen().begun()
+        again = workers.at(1, client).listen(first)
+        await other.complete()
+        await workers.front.apps[1]._state.engine.notify_change("notifications/tools/list_changed", None)
+        told = [(await again.message())["method"] for _ in range(2)]
+        number = int(first.rpartition(":")[2]) + 1
+
+    assert ["notifications/resources/list_changed", "notifications/tools/list_changed"] == told
+    assert again.body.startswith(f"id: {first.rpartition(':')[0]}:{number}\n".encode() + RESOURCES)
+    assert (1, True) == (again.body.count(TOOLS), again.body.endswith(TOOLS))
+    assert first.rpartition(":")[0] != second.rpartition(":")[0]
+
+
+async def test_a_get_stream_that_was_replaced_is_sent_its_own_events_after_its_worker(
+    cluster: Callable[[], Cluster],
+) -> None:
+    async with running(demo(), cluster) as workers:
+        client, first, second = await replaced(workers)
+        await kill(workers, 0)
+        again = [workers.at(1, client).listen(first)]
+        await again[0].message()
+        again.append(workers.at(1, client).listen(second))
+        await again[1].message()
+
+    number = int(first.rpartition(":")[2]) + 1
+    assert again[0].body.startswith(f"id: {first.rpartition(':')[0]}:{number}\n".encode() + RESOURCES)
+    assert f"{second.rpartition(':')[0]}:".encode() not in again[0].body
+    assert f"{first.rpartition(':')[0]}:".encode() not in again[1].body
+
+
+async def test_what_waited_for_a_new_get_stream_is_not_sent_on_the_one_before_after_its_worker(
+    cluster: Callable[[], Cluster],
+) -> None:
+    async with running(demo(), cluster) as workers:
+        client = await workers.client(0).shake_hands()
+        first = client.listen()
+        last = (await first.event()).event_id
+        first.leave()
+        await first.returned()
+        await workers.front.apps[0]._state.engine.notify_change("notifications/tools/list_changed", None)
+        second = await workers.at(1, client).listen().begun()
+        told = await second.message()
+        alive = await workers.at(2, client).listen(last).begun()
+        await kill(workers, 0)
+        dead = await workers.at(1, client).listen(last).complete()
+
+    assert "notifications/tools/list_changed" == told["method"]
+    assert (200, 0) == (alive.status, alive.body.count(b"list_changed"))
+    assert 400 == dead.status
+
+
 async def test_a_message_that_the_home_does_not_take_reaches_the_next_home(cluster: Callable[[], Cluster]) -> None:
     async with running(demo(), cluster) as workers:
         client = await workers.client(0).shake_hands()
