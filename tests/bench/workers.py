@@ -48,9 +48,10 @@ _KIB: Final = 1024
 HEAD: Final = """\
 # Many workers
 
-Written by `nox -s scaling`; do not edit. All servers run under uvicorn with `--workers`, and the load comes from
+Written by `nox -s scaling`; do not edit. All servers run under uvicorn with `--workers`. The load comes from
 {clients} processes of the same machine, over {connections} connections each, with one call at a time on each. Each
-connection of mcpgen has a session.
+connection of mcpgen has a session. The workers, the load and Redis share the processors, so workers beyond those that
+are free add nothing.
 
 Machine: {machine}.
 
@@ -198,7 +199,7 @@ def changes(options: Options, redis: str) -> str:
     """Return the table of how long a change needs to reach all listeners."""
     head = (
         f"\n## Changes\n\nMilliseconds until {options.listeners:,} listeners have heard of one change: the median of "
-        f"{options.changes}. With Redis, it may take at most 3 times as long as one worker takes without.\n\n"
+        f"{options.changes}.\nWith Redis, it may take at most 3 times as long as one worker takes without.\n\n"
         "| server | workers | ms | ratio |\n|---|--:|--:|--:|\n"
     )
     lines = [head]
