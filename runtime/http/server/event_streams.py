@@ -23,12 +23,17 @@ from msgspec import Struct
 
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.http.sse import encode_event
+from mcpgen.runtime.protocol.envelope import encode_notification
 from mcpgen.runtime.server.event_store import EventStore, event_id
 
 __all__ = ["EventStream"]
 
 # What a message that waits takes beside its bytes.
 _WAITING_BYTES: Final = 120
+
+# How the messages begin that need special care while they wait.
+_PROGRESS: Final = encode_notification("notifications/progress").removesuffix(b"}")
+_REQUEST: Final = b'{"jsonrpc":"2.0","id":'
 
 _LOG = logging.getLogger("mcpgen.http")
 
@@ -92,7 +97,15 @@ class EventStream(Struct, eq=False):
             self._keep(message)
 
     def _keep(self, message: bytes) -> None:
-        """Keep *message* for the next connection; drop the oldest ones if there is no room."""
+        """Keep *message* for the next connection; drop the oldest ones if there is no room, and requests last.
+
+        Progress is not kept, since its request or task may have ended until then.
+
+        Spec:
+            2025-11-25, basic/utilities/progress, "Progress Flow": it MUST stop after completion.
+        """
+        if message.startswith(_PROGRESS):
+            return
         waiting = self._waiting = self._waiting or {}
         size = len(message) + _WAITING_BYTES
         if message in waiting or size > self.max_waiting_bytes:  # equal ones, such as of one change, are sent once
@@ -104,7 +117,7 @@ class EventStream(Struct, eq=False):
         ):
             if not waiting:  # all sessions keep too much
                 return
-            oldest = next(iter(waiting))
+            oldest = next((each for each in waiting if not each.startswith(_REQUEST)), next(iter(waiting)))
             del waiting[oldest]
             self._charge(-len(oldest) - _WAITING_BYTES)
         waiting[message] = None

@@ -6,10 +6,13 @@ much, and refuse the request after that.
 
 from __future__ import annotations
 
+import json
+
 import anyio
+import anyio.lowlevel
 import pytest
 
-from mcpgen.runtime.api.server import Server
+from mcpgen import Context, Server
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.limits import HttpLimits, Limits
 from tests.specification.http_server.asgi_exchange import PATIENCE_SECONDS
@@ -201,6 +204,32 @@ async def test_no_more_waits_for_a_stream_than_allowed(revision: str) -> None:
         await peer.web.quiet()
 
         assert 2 == len([each for each in stream.pending if each.data])
+
+
+@spec("2025-11-25", "basic/utilities/progress#progress-flow")
+@spec("2025-11-25", "basic/utilities/tasks#progress-support")
+async def test_a_question_waits_for_a_stream_before_all_else_and_progress_does_not() -> None:
+    """Without a GET stream, the messages of a task wait; its progress would come after its end."""
+    made = Server("bakery", version="1")
+
+    @made.tool(task=True)
+    async def bake(ctx: Context) -> str:
+        async with anyio.create_task_group() as group:
+            group.start_soon(ctx.elicit, "Which bread?", bool)
+            await anyio.lowlevel.checkpoint()
+            for number in range(5):
+                await ctx.progress(number)
+                await ctx.log("error", number)
+        return "bread"
+
+    async with caller(made, "2025-11-25", '{"elicitation":{}}', limits=HttpLimits(max_kept_messages=2)) as peer:
+        await peer.result("tools/call", '"name":"bake","arguments":{},"task":{}', '"progressToken":"p"')
+        await peer.web.quiet()
+        stream = await peer.listen().begun()
+        await peer.web.quiet()
+        found = [json.loads(each.data)["method"] for each in stream.pending if each.data]
+
+    assert ["elicitation/create", "notifications/message"] == found
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#sending-messages")
