@@ -37,7 +37,6 @@ __all__ = [
     "notify_change",
     "notify_extension",
     "open_stream",
-    "stream_closed_notification",
     "wants_change",
 ]
 
@@ -140,27 +139,20 @@ def _call_handler(session: ServerSession, method: str, stream: SubscriptionStrea
 
 
 def end_stream(session: ServerSession, stream: SubscriptionStream) -> None:
-    """End a stream on the server's own initiative: send its result, and cancel it.
+    """End a stream on the server's own initiative: cancel it, and send its result.
 
     Spec:
-        2026-07-28, basic/patterns/subscriptions, "Graceful Closure"; basic/patterns/cancellation: MUST send.
+        2026-07-28, basic/patterns/subscriptions, "Graceful Closure"; basic/patterns/cancellation: MUST send, and only
+        for a request that is still open; schema, NotificationMetaObject: each notification on the stream MUST have the
+        subscription's id.
     """
     request = stream.request
     _close_stream(session, stream)
+    meta = {_SUBSCRIPTION_ID: request.id}
+    cancelled = {"_meta": meta, "requestId": request.id, "reason": "the server has ended the stream"}
+    session.output.send(envelope.encode_notification("notifications/cancelled", cancelled), request)
     result = msgspec.json.encode({"resultType": "complete", "_meta": {_SUBSCRIPTION_ID: request.id}})
     session.reply(request, ResponseBody(session.handlers.sign(result, request.peer.revision)))
-    session.output.send(stream_closed_notification(request), None)
-
-
-def stream_closed_notification(request: OpenRequest) -> bytes:
-    """Return the notification that ends the stream of *request*.
-
-    Spec:
-        2026-07-28, schema, NotificationMetaObject: each notification on the stream MUST have the subscription's id.
-    """
-    meta = {_SUBSCRIPTION_ID: request.id}
-    cancelled = {"_meta": meta, "requestId": request.id, "reason": "the server is shutting down"}
-    return envelope.encode_notification("notifications/cancelled", cancelled)
 
 
 def wants_change(session: ServerSession, method: str, uri: str | None) -> bool:

@@ -71,7 +71,6 @@ class Heard:
         self._open: list[Asked] = []
         self._tasks: dict[str, Asked] = {}
         self._streams: dict[tuple[str, Json], Asked] = {}
-        self._ended: set[tuple[str, Json]] = set()
         self._ours: set[tuple[str, Json]] = set()
         self._pages: set[Json] = set()
         self._ours_open: set[tuple[str, Json]] = set()

@@ -38,10 +38,8 @@ class Told(Heard):
         method = message["method"]
         if not isinstance(params, dict) or not isinstance(meta, dict):
             yield Problem("/params", "params and _meta are objects")
-        elif method == "notifications/cancelled" and keyed(params.get("requestId")) in {*self._streams, *self._ended}:
-            key = keyed(params.get("requestId"))
-            self._streams.pop(key, None)
-            self._ended.discard(key)
+        elif method == "notifications/cancelled" and keyed(params.get("requestId")) in self._streams:
+            key = keyed(params.get("requestId"))  # its result comes next, and ends it
             yield from self._judged(message, next(e for e in reversed(self._served) if ERAS[e] == "stateless"))
             if keyed(meta.get(META + "subscriptionId")) != key:
                 yield Problem("/params/_meta", "it is told on a stream, without its id (NotificationMetaObject)")

@@ -159,7 +159,6 @@ class Recorder(Told, Judge):
                 yield Problem("", "a stream ends that was never acknowledged (basic/patterns/subscriptions)")
             if meta.get(META + "subscriptionId") != asked.message["id"]:
                 yield Problem("/result/_meta", "the end of a stream names it (basic/patterns/subscriptions)")
-            self._ended.add(key)
 
     def _demand(self, asked: Asked, result: Mapping[str, Json]) -> Iterator[Problem]:
         """Judge a demand for input (2026-07-28, basic/patterns/mrtr, "Server Requirements")."""

@@ -18,7 +18,6 @@ from mcpgen.runtime.protocol.capabilities import client_peer
 from mcpgen.runtime.protocol.negotiation import missing_fields
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.protocol.param_headers import NAMED_BY, header_mismatch
-from mcpgen.runtime.server.subscriptions import stream_closed_notification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -109,16 +108,6 @@ class StatelessConnection(CountedConnection):
     def drop(self, _request: OpenRequest | None, /) -> None:
         """End the response without an answer."""
         self._response.end()
-
-    def end_of_input(self) -> None:
-        """Handle the shutdown of the application: cancel and answer `subscriptions/listen`.
-
-        Spec:
-            2026-07-28, basic/patterns/cancellation: the server MUST also send `notifications/cancelled`.
-        """
-        for each in self.session.subscriptions.streams.values():
-            self._response.write(stream_closed_notification(each.request))
-        super().end_of_input()
 
     def close(self) -> None:
         """Cancel the handler, and forget the request."""

@@ -182,7 +182,7 @@ async def test_a_server_that_ends_a_stream_answers_and_cancels_it(revision: str)
     async with client(server(LABELS[-1]), revision) as peer:
         await peer.wire.say(listen(peer, 1, '"toolsListChanged":true'))
         peer.wire.connection.end_of_input()
-        answered, cancelled = await peer.wire.rest()
+        cancelled, answered = await peer.wire.rest()
 
     assert {
         "jsonrpc": "2.0",
@@ -195,7 +195,7 @@ async def test_a_server_that_ends_a_stream_answers_and_cancels_it(revision: str)
     assert {
         "jsonrpc": "2.0",
         "method": "notifications/cancelled",
-        "params": {"_meta": {ID: 1}, "requestId": 1, "reason": "the server is shutting down"},
+        "params": {"_meta": {ID: 1}, "requestId": 1, "reason": "the server has ended the stream"},
     } == cancelled
 
 
