@@ -218,8 +218,8 @@ async def test_a_question_waits_for_a_stream_before_all_else_and_progress_does_n
             group.start_soon(ctx.elicit, "Which bread?", bool)
             await anyio.lowlevel.checkpoint()
             for number in range(5):
-                await ctx.progress(number)
                 await ctx.log("error", number)
+                await ctx.progress(number)
         return "bread"
 
     async with caller(made, "2025-11-25", '{"elicitation":{}}', limits=HttpLimits(max_kept_messages=2)) as peer:
