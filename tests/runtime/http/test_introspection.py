@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -103,6 +104,16 @@ async def test_requests_with_one_token_ask_once(issuer: Issuer) -> None:
             group.start_soon(verify, "opaque")
 
     assert 1 == len(issuer.forms)
+
+
+async def test_no_question_reads_the_certificates_again(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes 50 ms, in which the server answers nobody; and anyone can send invented tokens."""
+    verify = verifier(issuer)
+    await verify("a")
+    monkeypatch.setattr(ssl, "create_default_context", lambda *_, **__: pytest.fail("the certificates are read"))
+    await verify("b")
+
+    assert 2 == len(issuer.forms)
 
 
 async def test_if_the_asking_request_is_cancelled_another_one_asks(issuer: Issuer) -> None:

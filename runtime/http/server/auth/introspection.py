@@ -34,8 +34,8 @@ __all__ = ["Introspection"]
 
 _MAX_CACHE_SECONDS: Final = 60.0
 
-# Questions at once, and requests that wait for one of them.
-_MAX_ASKED: Final = 16
+# Questions at once, and requests that wait for one of them. A new address waits for those of others, so most are asked.
+_MAX_ASKED: Final = 64
 _MAX_WAITING: Final = 256
 
 # An invented token is not asked for again within this time.

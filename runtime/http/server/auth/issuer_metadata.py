@@ -15,7 +15,7 @@ import msgspec
 
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.auth.discovery import server_metadata_urls
-from mcpgen.runtime.http.client.http_exchange import import_httpx
+from mcpgen.runtime.http.client.http_exchange import import_httpx, trusted_certificates
 from mcpgen.runtime.http.server.auth.protection import check_url
 from mcpgen.runtime.http.server.auth.token_verifier import IssuerUnavailable
 
@@ -97,7 +97,7 @@ async def _response(
     """Open a request on a connection of its own: there are few, and the event loop may be another one each time."""
     httpx = import_httpx()
     headers = {"accept": "application/json", "accept-encoding": "identity"}  # a small answer must not become large
-    async with httpx.AsyncClient(timeout=_SECONDS, follow_redirects=False) as client:
+    async with httpx.AsyncClient(timeout=_SECONDS, follow_redirects=False, verify=trusted_certificates()) as client:
         auth = None if credentials is None else httpx.BasicAuth(*credentials)
         method = "GET" if form is None else "POST"
         async with client.stream(method, url, data=form, auth=auth, headers=headers) as response:
