@@ -283,7 +283,7 @@ class ClientEngine:
                 if found is not None:
                     return await each.finish(method, found, self.connection.context(method))
         if self._has_foreign_results and is_foreign_result(raw):
-            return msgspec.json.decode(raw)
+            return self._decoded(method, raw)
         result = await self._reader.read(ask, raw)
         if method == "tools/list":
             self._learn_tasks(value, raw)
@@ -292,9 +292,19 @@ class ClientEngine:
         return result
 
     async def request_json(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the result of a request. Both are in the server's revision, and neither is adapted nor checked."""
-        found: dict[str, Any] = msgspec.json.decode(await self.ask_json(method, params or {}))
-        return found
+        """Return the result of a request. Both are in the server's revision, and neither is adapted nor checked.
+
+        Raises:
+            InvalidPayload: The result has a number or a text that Python does not read.
+        """
+        return self._decoded(method, await self.ask_json(method, params or {}))
+
+    def _decoded(self, method: str, raw: Raw) -> dict[str, Any]:
+        try:
+            return msgspec.json.decode(raw, type=dict[str, Any])
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            what = f"the result of {method}"
+            raise InvalidPayload(revision=self.server.revision, pointer="", what=what, reason=str(error)) from None
 
     async def ask_json(self, method: str, params: Mapping[str, Any], **options: Any) -> Raw:
         """Return the result of a request, undecoded; *options* are others of `OutgoingRequest`."""

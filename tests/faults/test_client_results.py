@@ -78,6 +78,21 @@ async def test_results_of_a_wrong_type_are_refused_one_by_one(method: str, revis
         assert "ok" == words(await client.call_tool("x"))
 
 
+@pytest.mark.parametrize("revision", [OLD, NEW])
+async def test_a_number_that_python_does_not_read_is_refused_where_nothing_else_is_checked(revision: str) -> None:
+    code = """
+    import sys
+    sys.set_int_max_str_digits(0)
+    greet()
+    answer(asked(), {"resultType": "complete", "n": 10**5000})
+    serve()
+    """
+    async with judged(code, revision, strict=True) as client:
+        with pytest.raises(InvalidPayload, match="the result of tools/list is not valid in"):
+            await client.request_json("tools/list")
+        assert "ok" == words(await client.call_tool("x"))
+
+
 async def test_a_result_of_unknown_type_is_refused() -> None:
     code = """
     greet()
