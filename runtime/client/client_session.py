@@ -18,12 +18,13 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from mcpgen.runtime.client.pending_request import PendingRequest
 from mcpgen.runtime.client.subscriptions import Subscriptions
 from mcpgen.runtime.client.url_elicitations import UrlElicitations
+from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import offers
 from mcpgen.runtime.protocol.messages import ErrorResponse, Notification, RequestId, Response
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Mapping
 
     from mcpgen.runtime.client.client_features import ClientFeatures, NotificationHandler
     from mcpgen.runtime.client.pending_request import RawResponse
@@ -154,7 +155,25 @@ class ClientSession:
     def next_token(self) -> int:
         """Return a progress token that this session has not used. It is taken from the same numbers as the ids."""
         self._last_id += 1
+        while self._last_id in self._by_token:  # a caller has chosen it
+            self._last_id += 1
         return self._last_id
+
+    def own_token(self, meta: Mapping[str, Any]) -> RequestId | None:
+        """Return the progress token that a caller has written into *meta*; None if there is none.
+
+        Raises:
+            UsageError: An open request has it.
+
+        Spec:
+            2025-11-25, basic/utilities/progress, "Progress Flow": unique across all active requests.
+        """
+        token = meta.get("progressToken")
+        if not isinstance(token, str | int):
+            return None
+        if token in self._by_token:
+            raise UsageError(f"`meta` has the progressToken {token!r}, which another open request has; choose another")
+        return token
 
     def send(
         self,

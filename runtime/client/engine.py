@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.client.tool_tasks import ToolTasks
     from mcpgen.runtime.errors import RequestError
     from mcpgen.runtime.protocol.capabilities import ServerPeer
-    from mcpgen.runtime.protocol.messages import ErrorResponse
+    from mcpgen.runtime.protocol.messages import ErrorResponse, RequestId
     from mcpgen.runtime.protocol.spans import Outcome
     from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter
 
@@ -176,10 +176,12 @@ class ClientEngine:
         cache_key = None if cache is None else cache.key(method, value, meta)
         if "task" in value:
             self.declared.require_task(method)
-        token = None if on_progress is None else self.session.next_token()
+        token: RequestId | None = None if on_progress is None else self.session.next_token()
         whole_meta = {**value.get("_meta", {}), **(meta or {}), **self.native_meta}
         if token is not None:
             whole_meta["progressToken"] = token
+        elif meta:
+            token = self.session.own_token(whole_meta)
         peer_meta = self._peer_meta
         if log_level is not None:
             level = {MetaKey.LOG_LEVEL: log_level}

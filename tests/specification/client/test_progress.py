@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen.runtime.errors import RequestRefused
+from mcpgen.runtime.errors import RequestRefused, UsageError
 from tests.specification.citation import STATELESS, everywhere, since, spec
 from tests.specification.client.scripted_server import complete, on_both_loops, opened
 
@@ -53,6 +53,28 @@ async def test_progress_is_told_in_order_and_before_the_result(call: Any, result
         await errand.outcome()
 
     assert [(1, 4, None), (2.5, None, None), (4, 4, None)] == told
+
+
+@spec("2025-11-25", "basic/utilities/progress#progress-flow", "1a3be013")
+@spec("2026-07-28", "basic/patterns/progress#progress-flow", "0a8a4373")
+@everywhere
+@on_both_loops
+async def test_a_token_of_the_callers_own_is_of_one_open_request(revision: str) -> None:
+    told: list[Any] = []
+    async with opened(revision) as own:
+        first, one = await own.asked(own.client.call_tool("x", meta={"progressToken": "mine"}))
+        with pytest.raises(UsageError, match="`meta` has the progressToken 'mine', which another open request has"):
+            await own.client.call_tool("x", meta={"progressToken": "mine"})
+        number = one["id"] + 2  # the next request has the number before it
+        second, two = await own.asked(own.client.call_tool("x", meta={"progressToken": number}))
+        third, three = await own.asked(own.client.call_tool("x", on_progress=lambda *given: told.append(given)))
+        own.wire.tell("notifications/progress", progressToken=number, progress=1)
+        for asked, errand in ((one, first), (two, second), (three, third)):
+            own.wire.result(asked, complete(revision, content=[]))
+            await errand.outcome()
+
+    assert number != token_of(three)
+    assert [] == told
 
 
 @spec("2025-03-26", "basic/utilities/progress#progress-flow")
