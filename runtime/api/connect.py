@@ -167,7 +167,7 @@ def connect(
     given: dict[str, Any] = {**DEFAULTS, **options}
     limits = _limits(given.get("limits"))
     offered = selected_revisions(given.get("revisions"))
-    label = NEWEST if native_revision is None else registry.revision(native_revision).label
+    (label,) = selected_revisions([NEWEST if native_revision is None else native_revision])
     transport = as_transport(target, given.get("auth"))
     features = _features(given, label)
     eras = _eras(given["cache"], transport)

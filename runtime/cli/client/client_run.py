@@ -107,6 +107,7 @@ class ClientRun:
         self._note = note
         self._log_handler = _NoteHandler(note)
         self._recorder = RecordingTransport(target.transport)
+        self._is_connected = False
         try:
             self._limits = ClientLimits() if seconds is None else _limits(seconds)
             revisions = None if revision is None else [revision]
@@ -174,6 +175,7 @@ class ClientRun:
                 if client.era == "handshake" and _PROBE in self._recorder.sent:
                     self.target.stderr.forget()  # it may have printed that it does not know the probe
                 self.target.stderr.connected()
+                self._is_connected = True
                 return await work(client)
         except McpgenError as error:
             self._screen.clear_status()
@@ -209,7 +211,10 @@ class ClientRun:
         lines += missing_feature(message)
         if isinstance(error, ServerExited) and _MISSING_VARIABLE.search(error.stderr):
             lines.append("The server gets only basic environment variables. Add others with --env KEY=VALUE.")
-        if isinstance(error, RequestTimedOut) and self.target.stderr.last_lines:
+        is_unexplained = isinstance(error, RequestTimedOut) or not (
+            self._is_connected or isinstance(error, ServerExited)
+        )
+        if is_unexplained and self.target.stderr.last_lines:
             lines.append("The last lines of its standard error:")
             lines += [f"    {escaped_line(line)}" for line in self.target.stderr.last_lines]
         if isinstance(error, RequestRefused) and self.target.kind == "url":

@@ -197,6 +197,8 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (partial(register, ANY), "`package` must be a package that `mcpgen build --schema` wrote, or its full name"),
     (partial(register, "./draft"), "`package` is './draft', which is not the full name of a package"),
     (partial(register, ""), "`package` must be a package that `mcpgen build --schema` wrote, or its full name"),
+    (partial(connect, Server("demo"), native_revision="2025-06-19"), "unknown revision '2025-06-19'; the known"),
+    (partial(connect, Server("demo"), native_revision=["x"]), "unknown revision ['x']; the known revisions are"),
     (partial(connect, Server("demo"), title=b"x"), "`title` must be a string, not bytes"),
     (
         partial(connect, Server("demo"), capabilities=["roots"]),

@@ -419,6 +419,20 @@ def test_a_server_that_takes_too_long_is_told_with_its_last_words() -> None:
     )
 
 
+def test_a_server_that_refuses_the_handshake_is_told_with_its_last_words(tmp_path: Path) -> None:
+    path = tmp_path / "refusing.py"
+    path.write_text(
+        "import json, sys\nprint('bad API key', file=sys.stderr, flush=True)\nfor line in sys.stdin:\n"
+        "    error = {'code': -32603, 'message': 'Internal error'}\n"
+        "    print(json.dumps({'jsonrpc': '2.0', 'id': json.loads(line)['id'], 'error': error}), flush=True)\n",
+        encoding="utf-8",
+    )
+    status, _, err = run("call", f"{sys.executable} {path}", "x", "--revision", "2025-11-25")
+
+    assert 1 == status
+    assert err.endswith("Internal error\nThe last lines of its standard error:\n    bad API key\n")
+
+
 def test_a_server_that_lacks_a_variable_is_told_how_to_give_it_one(tmp_path: Path) -> None:
     _, _, err = run("inspect", server(tmp_path, "os.environ['API_KEY']"))
 
