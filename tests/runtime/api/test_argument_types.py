@@ -107,6 +107,10 @@ def introspected(**more: Any) -> Callable[[], object]:
     return partial(Introspection, **{"client_id": "a", "client_secret": "b", **more})
 
 
+def with_key(**more: Any) -> Callable[[], object]:
+    return partial(ClientCredentials, "a", private_key="-----BEGIN PRIVATE KEY-----", **more)
+
+
 CASES: list[tuple[Callable[[], object], str]] = [
     (named(name=b"demo"), "`name` must be a string, not bytes"),
     (named(name="\ud800"), "surrogates not allowed"),
@@ -163,7 +167,10 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (partial(OAuth, scopes=5), "`scopes` must be a list, such as ['a', 'b'], not 5"),
     (partial(ClientCredentials, "", secret=GIVEN), "`client_id` is empty; the authorization server gives it"),
     (partial(ClientCredentials, "a", private_key=b"x"), "`private_key` must be a string, not bytes"),
-    (partial(ClientCredentials, "a", private_key="x"), "`private_key` is not a PEM key for the algorithm 'ES256'"),
+    (partial(ClientCredentials, "a", private_key="key.pem"), "pass the text of the PEM file, not its path"),
+    (with_key(), "`private_key` is not a PEM key for the algorithm 'ES256'"),
+    (with_key(algorithm=None), "`algorithm` must be a string, such as 'ES256', not None"),
+    (with_key(algorithm="ES265"), "`algorithm` is 'ES265'; use RS256, "),
     (
         partial(ClientCredentials, "a", private_key="x", algorithm="HS256"),
         "`algorithm` is 'HS256', which has no private",
