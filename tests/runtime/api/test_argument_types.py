@@ -39,6 +39,7 @@ from mcpgen import (
     read_config,
     register,
 )
+from mcpgen.generated.v2026_07_28 import models
 from mcpgen.middleware import LoggingMiddleware, ResponseLimitingMiddleware, TimingMiddleware
 
 if TYPE_CHECKING:
@@ -111,6 +112,10 @@ def with_key(**more: Any) -> Callable[[], object]:
     return partial(ClientCredentials, "a", private_key="-----BEGIN PRIVATE KEY-----", **more)
 
 
+def no_arguments() -> str:
+    return "a"
+
+
 CASES: list[tuple[Callable[[], object], str]] = [
     (named(name=b"demo"), "`name` must be a string, not bytes"),
     (named(name="\ud800"), "surrogates not allowed"),
@@ -125,6 +130,15 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (tool(add, name=5), "`name` of the tool tests.runtime.api.test_argument_types.add() must be a string, not 5"),
     (tool(add, description=b"x"), "`description` in the decorator of "),
     (tool(add, meta=looping()), "an option in the decorator of "),
+    (
+        tool(add, annotations={"read_only_hint": True}),
+        "add() has the unknown key 'read_only_hint'; write ToolAnnotations(read_only_hint=True), or readOnlyHint",
+    ),
+    (tool(add, annotations=models.Annotations()), "add() must be ToolAnnotations(…), not Annotations(…)"),
+    (
+        lambda: Server("demo").resource("a://b", annotations=ANY or models.ToolAnnotations())(no_arguments),
+        "no_arguments() must be Annotations(…), not ToolAnnotations(…)",
+    ),
     (tool(add, replay="yes"), "`replay` must be True or False, not 'yes'"),
     (tool(add, structured="yes"), "`structured` must be True or False, not 'yes'"),
     (tool(Calculator()), "has no `__name__`; set the name of the tool with `name=`"),
