@@ -57,9 +57,8 @@ def _check_annotations(definition: msgspec.Struct, label: str) -> None:
     Raises:
         UsageError: They are those of another kind, or a mapping with the Python name of a field.
     """
-    wanted, other = models.ToolAnnotations, models.Annotations
-    if not isinstance(definition, models.Tool):
-        wanted, other = other, wanted
+    kinds: list[type[msgspec.Struct]] = [models.ToolAnnotations, models.Annotations]
+    wanted, other = kinds if isinstance(definition, models.Tool) else reversed(kinds)
     given: Any = getattr(definition, "annotations", None)
     if isinstance(given, other):
         raise UsageError(f"`annotations` of {label} must be {wanted.__name__}(…), not {other.__name__}(…)")
