@@ -137,6 +137,9 @@ def result_format(annotation: Annotation, label: str, *, structured: bool | None
         UsageError: A value of this type cannot be sent.
     """
     what = f"the result of {label}"
+    if isinstance(annotation, list):
+        shown = ", ".join(getattr(each, "__name__", str(each)) for each in cast("list[object]", annotation))
+        raise UsageError(f"{what} has the type [{shown}]; write `list[{shown or 'object'}]`")
     annotation = _without_input_required(annotation)
     _refuse_bytes(annotation, what)
     _refuse_other_revisions(annotation, what)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
@@ -56,6 +57,13 @@ def add(a: int) -> int:
 
 def with_field(a: list[int] = FIELD) -> int:
     return len(a)
+
+
+def with_listed_result(a: int) -> Any:
+    return [a]
+
+
+with_listed_result.__annotations__["return"] = [int]
 
 
 def with_bare_depends(a: Annotated[int, Depends]) -> int:
@@ -118,6 +126,10 @@ def no_arguments() -> str:
 
 CASES: list[tuple[Callable[[], object], str]] = [
     (named(name=b"demo"), "`name` must be a string, not bytes"),
+    (named(name=Path("demo")), "`name` must be a string, not "),
+    (named(version=add), "`version` must be a string, not function"),
+    (named(revisions=5), "`revisions` must be a list, not 5"),
+    (tool(with_listed_result), "with_listed_result() has the type [int]; write `list[int]`"),
     (named(name="\ud800"), "surrogates not allowed"),
     (named(instructions=["a"]), "`instructions` must be a string, not list"),
     (named(debug="0"), "`debug` must be True or False, not '0'"),
