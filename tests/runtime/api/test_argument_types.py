@@ -11,6 +11,7 @@ import pytest
 from msgspec import field
 
 from mcpgen import (
+    Client,
     ClientCredentials,
     ClientLimits,
     Depends,
@@ -184,6 +185,11 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (introspected(cache_seconds="5"), "`cache_seconds` must be a number, not '5'"),
     (introspected(leeway_seconds=float("nan")), "`leeway_seconds` is nan; it must not be negative"),
     (introspected(scope_claims="scp"), "`scope_claims` must be a list of strings, such as ['scp']"),
+    (introspected(scope_claims=None), "`scope_claims` must be a list of strings, such as ['scp'], not None"),
+    (partial(Jwt, algorithms=None), "`algorithms` must be a list of strings, such as ['RS256'], not None"),
+    (partial(Jwt, algorithms=(1, "x")), "`algorithms` must be a list of strings, such as ['RS256'], not (1, 'x')"),
+    (partial(Jwt, types=None), "`types` must be a list of strings, such as ['jwt'], not None"),
+    (partial(IdJag, ANY, client_id="a", id_token=GIVEN), "`token_endpoint` must be a URL of https"),
     (partial(Jwt, leeway_seconds=float("nan")), "`leeway_seconds` is nan; it must not be negative"),
     (partial(OAuth, login_seconds="5"), "`login_seconds` must be a number, not '5'"),
     (partial(OAuth, visit="x"), "`visit` must be a function that gets the URL of the login page, not 'x'"),
@@ -230,6 +236,7 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (partial(register, ANY), "`package` must be a package that `mcpgen build --schema` wrote, or its full name"),
     (partial(register, "./draft"), "`package` is './draft', which is not the full name of a package"),
     (partial(register, ""), "`package` must be a package that `mcpgen build --schema` wrote, or its full name"),
+    (lambda: connect(ANY or Client), "or a transport such as Process, not Client"),
     (partial(connect, Server("demo"), title=b"x"), "`title` must be a string, not bytes"),
     (
         partial(connect, Server("demo"), capabilities=["roots"]),
@@ -244,6 +251,7 @@ def test_an_argument_of_a_wrong_type_is_named(call: Callable[[], object], told: 
         call()
 
     assert told in str(caught.value)
+    assert "Client()" not in str(caught.value)
 
 
 def test_a_lifespan_that_makes_no_async_context_manager_is_named() -> None:
