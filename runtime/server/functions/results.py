@@ -325,9 +325,12 @@ def _structured(annotation: Annotation, what: str) -> ResultFormat:
     def to_result(value: object) -> AnyResult:
         if isinstance(value, FULL_RESULTS):
             return value
-        data = encode_result(value)
-        if wrapped:
-            data = b'{"result":' + data + b"}"
+        try:
+            data = _encode({"result": value} if wrapped else value)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise UnsendableResult(_why_unsendable(value, error)) from error
+        if b"null" in data:
+            encode_result(value)  # raises if one stands for nan
         try:
             check(data)
         except msgspec.ValidationError as error:
