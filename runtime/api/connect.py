@@ -289,7 +289,7 @@ def as_transport(target: Any, auth: Any = None) -> Transport:
         return target
     # The target itself is not shown: a dict of a host's configuration contains tokens.
     named = target.__name__ if isinstance(target, type) else type(target).__name__
-    hint = f"; write {named}()" if isinstance(target, type) else ""
+    hint = f"; write {named}()" if isinstance(target, type) and not issubclass(target, BaseClient) else ""
     if isinstance(target, Mapping):
         hint = "; write Http(url, headers=…) or Process(command, environment=…)"
     raise UsageError(

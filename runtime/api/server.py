@@ -135,6 +135,7 @@ class Server(ServerFunctions, ChangeNotifier, Generic[StateT]):
             kind = type(cast("object", task_limits)).__name__
             raise UsageError(f"`task_limits` must be a TaskLimits, such as TaskLimits(max_running=10), not {kind}")
         check_flags(strict=strict, debug=debug)
+        check_texts(name=name, version=version, title=title, description=description, website_url=website_url)
         if not name:
             raise UsageError("`name` is empty; give the server a name")
         super().__init__(
@@ -157,15 +158,7 @@ class Server(ServerFunctions, ChangeNotifier, Generic[StateT]):
             icons=UNSET if icons is None else list(icons),
         )
         _check(info, lifespan, tasks)
-        check_texts(
-            name=name,
-            version=version,
-            title=title,
-            description=description,
-            website_url=website_url,
-            instructions=instructions,
-            state_audience=state_audience,
-        )
+        check_texts(instructions=instructions, state_audience=state_audience)
         self._handlers: object = FunctionHandlers(registry=self._registry) if handlers is None else handlers
         self._task_limits = task_limits
         self._task_store = tasks

@@ -23,13 +23,20 @@ from mcpgen.runtime.client.extensions import (
 )
 from mcpgen.runtime.client.fast_path import TOOLS_CALL, FastCall
 from mcpgen.runtime.client.outgoing_notifications import OutgoingNotifications
-from mcpgen.runtime.client.outgoing_requests import CallOptions, OutgoingRequest, RequestSender, check_call_options
+from mcpgen.runtime.client.outgoing_requests import (
+    CallOptions,
+    OutgoingRequest,
+    RequestSender,
+    check_call_options,
+    encoded_params,
+)
 from mcpgen.runtime.client.pending_request import error_as_received
 from mcpgen.runtime.client.result_reader import ResultReader
 from mcpgen.runtime.client.translated_methods import TranslatedMethods
-from mcpgen.runtime.errors import AdaptationError, InvalidPayload, UnknownMethod, UsageError
+from mcpgen.runtime.errors import AdaptationError, UnknownMethod, UsageError
 from mcpgen.runtime.protocol.capabilities import has_capability
 from mcpgen.runtime.protocol.codec import OutgoingRequestCodec, codec
+from mcpgen.runtime.protocol.finite_numbers import check_finite
 from mcpgen.runtime.protocol.newest import NEWEST, MetaKey
 from mcpgen.runtime.protocol.spans import Operation, client_span, has_opentelemetry
 from mcpgen.runtime.transports.event_loops import next_turn
@@ -191,7 +198,7 @@ class ClientEngine:
             value = {**value, "_meta": whole_meta}
         request = OutgoingRequest(
             method=method,
-            params=_encoded(ask, value, peer_meta),
+            params=encoded_params(ask, value, peer_meta),
             decode_error=ask.error,
             token=token,
             on_progress=on_progress,
@@ -258,7 +265,7 @@ class ClientEngine:
             meta[MetaKey.LOG_LEVEL] = self.session.log_level
         if token is not None:
             meta["progressToken"] = token
-        encoded = _encoded(ask, params, meta)
+        encoded = encoded_params(ask, params, meta)
         request = OutgoingRequest(
             method=method,
             params=encoded if self.session.is_stateless else without_keys_of_meta(encoded, self.native_meta),
@@ -285,7 +292,7 @@ class ClientEngine:
                 if found is not None:
                     return await each.finish(method, found, self.connection.context(method))
         if self._has_foreign_results and is_foreign_result(raw):
-            return self._decoded(method, raw)
+            return self._reader.read_json(method, raw)
         result = await self._reader.read(ask, raw)
         if method == "tools/list":
             self._learn_tasks(value, raw)
@@ -299,14 +306,7 @@ class ClientEngine:
         Raises:
             InvalidPayload: The result has a number or a text that Python does not read.
         """
-        return self._decoded(method, await self.ask_json(method, params or {}))
-
-    def _decoded(self, method: str, raw: Raw) -> dict[str, Any]:
-        try:
-            return msgspec.json.decode(raw, type=dict[str, Any])
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            what = f"the result of {method}"
-            raise InvalidPayload(revision=self.server.revision, pointer="", what=what, reason=str(error)) from None
+        return self._reader.read_json(method, await self.ask_json(method, params or {}))
 
     async def ask_json(self, method: str, params: Mapping[str, Any], **options: Any) -> Raw:
         """Return the result of a request, undecoded; *options* are others of `OutgoingRequest`."""
@@ -329,7 +329,9 @@ class ClientEngine:
             meta[MetaKey.LOG_LEVEL] = self.session.log_level
         if meta:
             value["_meta"] = meta
-        return msgspec.json.encode(value) if value else UNSET
+        encoded = msgspec.json.encode(value) if value else UNSET
+        check_finite(value, encoded)
+        return encoded
 
     async def read_tool_result(self, raw: Raw, tool: str) -> Any:
         """Return the result of *tool* in the native revision; check its structured content if the name is known."""
@@ -396,15 +398,3 @@ class ClientEngine:
         if method == TOOLS_CALL and self.native_revision == NEWEST and not self._validator.is_on:
             self._fast_call = FastCall(ask, self.server.revision, self.native_meta, self._peer_meta)
         return ask
-
-
-def _encoded(ask: OutgoingRequestCodec, params: Any, meta: Mapping[str, object] | None) -> Any:
-    """Return the encoded *params* of a request.
-
-    Raises:
-        UsageError: They are not valid. `InvalidPayload` would blame the server.
-    """
-    try:
-        return ask.params(params, meta)
-    except InvalidPayload as error:
-        raise UsageError(f"{error}; correct the arguments of the call") from error

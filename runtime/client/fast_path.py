@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.client.tool_results import ToolResult
+from mcpgen.runtime.protocol.finite_numbers import nonfinite_number
 from mcpgen.runtime.protocol.newest import NEWEST, models
 
 if TYPE_CHECKING:
@@ -92,9 +93,11 @@ class FastCall:
         if type(value.get("arguments", _NO_ARGUMENTS)) is not dict:
             return None
         try:
-            return _encode({**value, **self._other_params})
+            encoded = _encode({**value, **self._other_params})
         except (TypeError, ValueError, OverflowError, RecursionError):  # not JSON; the regular path explains it
             return None
+        # It may stand for nan, which the regular path explains.
+        return None if b"null" in encoded and nonfinite_number(value) is not None else encoded
 
 
 def _decode_stateless(raw: Raw) -> ToolResult | None:

@@ -65,10 +65,10 @@ class OutgoingNotifications:
 
     async def roots_changed(self) -> None:
         """Notify a server of a handshake revision. Other servers request the roots each time that they need them."""
+        self._check_open()
         if self._session.is_stateless:
             return
         self._session.features.check_roots_may_change(self._server.revision)
-        self._check_open()
         await self._send(_ROOTS_CHANGED, UNSET)
 
     async def _send(self, method: str, params: Any) -> None:

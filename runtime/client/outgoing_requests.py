@@ -25,6 +25,7 @@ from mcpgen.runtime.errors import (
     RequestTimedOut,
     UsageError,
 )
+from mcpgen.runtime.protocol.finite_numbers import check_finite
 from mcpgen.runtime.protocol.messages import ErrorResponse
 from mcpgen.runtime.protocol.spans import has_opentelemetry, note_request_id
 from mcpgen.runtime.transports.auto_reset_event import OTHER_LOOP
@@ -35,9 +36,10 @@ if TYPE_CHECKING:
     from mcpgen.runtime.client.connection import ClientConnection
     from mcpgen.runtime.client.pending_request import Progress
     from mcpgen.runtime.client.result_cache import CacheKey, ResultCache
+    from mcpgen.runtime.protocol.codec import OutgoingRequestCodec
     from mcpgen.runtime.protocol.messages import RequestId
 
-__all__ = ["CallOptions", "OnProgress", "OutgoingRequest", "RequestSender", "check_call_options"]
+__all__ = ["CallOptions", "OnProgress", "OutgoingRequest", "RequestSender", "check_call_options", "encoded_params"]
 
 _LOG = logging.getLogger("mcpgen.client")
 
@@ -288,3 +290,17 @@ async def _report(progress: deque[Progress], request: OutgoingRequest) -> None:
             outcome = request.on_progress(each.progress, each.total, each.message)
             if inspect.isawaitable(outcome):
                 await outcome
+
+
+def encoded_params(ask: OutgoingRequestCodec, params: Any, meta: Mapping[str, object] | None) -> Any:
+    """Return the encoded *params* of a request.
+
+    Raises:
+        UsageError: They are not valid. `InvalidPayload` would blame the server.
+    """
+    try:
+        encoded = ask.params(params, meta)
+    except InvalidPayload as error:
+        raise UsageError(f"{error}; correct the arguments of the call") from error
+    check_finite(params, encoded)
+    return encoded

@@ -50,6 +50,18 @@ class ResultReader:
         self._reading = reading
         self._reported: set[tuple[str, str]] = set()
 
+    def read_json(self, method: str, raw: Raw) -> dict[str, Any]:
+        """Return the JSON of a result of *method*, which is neither adapted nor checked.
+
+        Raises:
+            InvalidPayload: It has a number or a text that Python does not read.
+        """
+        try:
+            return msgspec.json.decode(raw, type=dict[str, Any])
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            what = f"the result of {method}"
+            raise InvalidPayload(revision=self._revision, pointer="", what=what, reason=str(error)) from None
+
     async def read(self, ask: OutgoingRequestCodec, raw: Raw) -> Any:
         """Return a result in the native revision.
 

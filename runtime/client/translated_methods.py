@@ -18,6 +18,7 @@ import msgspec
 
 from mcpgen.runtime.adapt.payloads import message_payload
 from mcpgen.runtime.client.changes import LISTEN, SUBSCRIBE, UNSUBSCRIBE, Changes
+from mcpgen.runtime.client.pending_request import fresh_error
 from mcpgen.runtime.client.subscriptions import CHANGE_KINDS
 from mcpgen.runtime.errors import McpgenError, UsageError
 from mcpgen.runtime.protocol.newest import MetaKey
@@ -128,6 +129,8 @@ class TranslatedMethods:
     async def set_log_level(self, level: str) -> None:
         """Set the least severe log entries that the server sends."""
         if self._session.is_stateless:
+            if self._session.failure is not None:
+                raise fresh_error(self._session.failure)
             self._require("notifications/message")
             self._session.log_level = level
         else:

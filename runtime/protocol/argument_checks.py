@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from os import PathLike
 from typing import cast
 
@@ -14,6 +14,7 @@ __all__ = [
     "check_lists",
     "check_method",
     "check_numbers",
+    "check_strings",
     "check_texts",
     "check_whole_numbers",
 ]
@@ -50,6 +51,17 @@ def check_lists(**lists: object) -> None:
     for name, value in lists.items():
         if isinstance(value, str | bytes) or not isinstance(value, Iterable):
             raise UsageError(f"`{name}` must be a list, not {value!r}")
+
+
+def check_strings(name: str, value: object, example: str) -> None:
+    """Refuse an argument that is no collection of strings; a string is none.
+
+    Raises:
+        UsageError: It is something else. The message names the argument.
+    """
+    is_list = isinstance(value, Collection) and not isinstance(value, str)
+    if not is_list or not all(isinstance(each, str) for each in cast("Collection[object]", value)):
+        raise UsageError(f"`{name}` must be a list of strings, such as {[example]!r}, not {value!r}")
 
 
 def check_numbers(**numbers: object) -> None:

@@ -19,6 +19,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 from mcpgen.generated import registry
 from mcpgen.runtime.errors import RequestError, UnknownRevision, UsageError
 from mcpgen.runtime.limits import MAX_RESPONSE_VALUES
+from mcpgen.runtime.protocol.argument_checks import check_lists
 from mcpgen.runtime.protocol.malformed import same_id
 from mcpgen.runtime.protocol.message_size import too_many_values
 from mcpgen.runtime.protocol.newest import ErrorCode, MetaKey
@@ -58,6 +59,7 @@ def selected_revisions(revisions: Iterable[str] | None) -> tuple[str, ...]:
         return tuple(each.label for each in registry.REVISIONS)
     if isinstance(revisions, str):
         raise UsageError(f"`revisions` must be a list of labels, not a string; write [{revisions!r}]")
+    check_lists(revisions=revisions)
     wanted = list(revisions)
     for each in wanted:
         try:

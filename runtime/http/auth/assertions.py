@@ -9,7 +9,7 @@ Spec:
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from mcpgen.runtime.errors import UsageError
 
@@ -52,11 +52,18 @@ def client_assertion(*, client_id: str, audience: str, key: str, algorithm: str,
         now: The seconds of the system's clock.
 
     Raises:
-        UsageError: The key does not fit the algorithm, or the algorithm has no private keys.
+        UsageError: The key is not one of the algorithm, or the algorithm is unknown or has no private keys.
     """
+    if not isinstance(cast("object", algorithm), str):
+        raise UsageError(f"`algorithm` must be a string, such as 'ES256', not {algorithm!r}")
     if algorithm == "none" or algorithm.startswith("HS"):
         raise UsageError(f"`algorithm` is {algorithm!r}, which has no private keys; use another one, such as 'ES256'")
     jwt: Any = import_jwt("a client that authenticates with a key")
+    names = [each for each in jwt.algorithms.get_default_algorithms() if each != "none" and not each.startswith("HS")]
+    if algorithm not in names:
+        raise UsageError(f"`algorithm` is {algorithm!r}; use {', '.join(names[:-1])} or {names[-1]}")
+    if "-----BEGIN" not in key:
+        raise UsageError("`private_key` is not a key as PEM; pass the text of the PEM file, not its path")
     claims = {
         "iss": client_id,
         "sub": client_id,

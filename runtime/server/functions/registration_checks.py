@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
@@ -35,6 +36,7 @@ def check_definition(definition: msgspec.Struct, label: str) -> None:
         UsageError: An option is of the wrong type, or has a value that cannot be sent.
     """
     kind: Any = type(definition)
+    _check_annotations(definition, label)
     for name in definition.__struct_fields__:
         if isinstance(getattr(definition, name), bytes):  # which msgspec would write as Base64
             raise UsageError(f"`{name}` in the decorator of {label} must be a string, not bytes")
@@ -47,6 +49,23 @@ def check_definition(definition: msgspec.Struct, label: str) -> None:
     if fault is not None:
         place = f"{kind.__name__} at {pointer_to(fault[0])}"
         raise UsageError(f"an option in the decorator of {label} is not valid in {place}: {fault[1]}")
+
+
+def _check_annotations(definition: msgspec.Struct, label: str) -> None:
+    """Refuse annotations whose names are lost: a schema allows any other key.
+
+    Raises:
+        UsageError: They are those of another kind, or a mapping with the Python name of a field.
+    """
+    kinds: list[type[msgspec.Struct]] = [models.ToolAnnotations, models.Annotations]
+    wanted, other = kinds if isinstance(definition, models.Tool) else reversed(kinds)
+    given: Any = getattr(definition, "annotations", None)
+    if isinstance(given, other):
+        raise UsageError(f"`annotations` of {label} must be {wanted.__name__}(…), not {other.__name__}(…)")
+    for name, key in zip(wanted.__struct_fields__, wanted.__struct_encode_fields__, strict=True):
+        if isinstance(given, Mapping) and name != key and name in given:
+            made = f"{wanted.__name__}({name}={given[name]!r})"
+            raise UsageError(f"`annotations` of {label} has the unknown key {name!r}; write {made}, or {key}")
 
 
 def check_unused(kind: str, key: str, added: Registered, existing: Registered | None) -> None:

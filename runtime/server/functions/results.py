@@ -17,7 +17,9 @@ from typing import Any, TypeAlias, cast
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, defstruct
 
+from mcpgen.runtime.adapt.json_pointer import pointer_to
 from mcpgen.runtime.errors import UsageError, quoted
+from mcpgen.runtime.protocol.finite_numbers import nonfinite_number
 from mcpgen.runtime.protocol.newest import NEWEST, models
 from mcpgen.runtime.protocol.value_types import any_object, dump_value, pydantic_type, uses_pydantic
 from mcpgen.runtime.server.functions.media import Media
@@ -98,9 +100,13 @@ def encode_result(value: object) -> bytes:
         UnsendableResult: It has none.
     """
     try:
-        return _encode(value)
+        encoded = _encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise UnsendableResult(_why_unsendable(value, error)) from error
+    if b"null" in encoded and (found := nonfinite_number(value)) is not None:
+        place = f" at {pointer_to(found[1])}" if found[1] else ""
+        raise UnsendableResult(f"{found[0]}{place}, which JSON cannot express; return a finite number, or None")
+    return encoded
 
 
 def _why_unsendable(value: object, error: Exception) -> str:
@@ -131,6 +137,9 @@ def result_format(annotation: Annotation, label: str, *, structured: bool | None
         UsageError: A value of this type cannot be sent.
     """
     what = f"the result of {label}"
+    if isinstance(annotation, list):
+        shown = ", ".join(getattr(each, "__name__", str(each)) for each in cast("list[object]", annotation))
+        raise UsageError(f"{what} has the type [{shown}]; write `list[{shown or 'object'}]`")
     annotation = _without_input_required(annotation)
     _refuse_bytes(annotation, what)
     _refuse_other_revisions(annotation, what)
@@ -320,6 +329,8 @@ def _structured(annotation: Annotation, what: str) -> ResultFormat:
             data = _encode({"result": value} if wrapped else value)
         except (TypeError, ValueError, RecursionError) as error:
             raise UnsendableResult(_why_unsendable(value, error)) from error
+        if b"null" in data:
+            encode_result(value)  # raises if one stands for nan
         try:
             check(data)
         except msgspec.ValidationError as error:

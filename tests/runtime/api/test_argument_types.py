@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
 from msgspec import field
 
 from mcpgen import (
+    Client,
     ClientCredentials,
     ClientLimits,
     Depends,
@@ -39,6 +41,7 @@ from mcpgen import (
     read_config,
     register,
 )
+from mcpgen.generated.v2026_07_28 import models
 from mcpgen.middleware import LoggingMiddleware, ResponseLimitingMiddleware, TimingMiddleware
 
 if TYPE_CHECKING:
@@ -55,6 +58,13 @@ def add(a: int) -> int:
 
 def with_field(a: list[int] = FIELD) -> int:
     return len(a)
+
+
+def with_listed_result(a: int) -> Any:
+    return [a]
+
+
+with_listed_result.__annotations__["return"] = [int]
 
 
 def with_bare_depends(a: Annotated[int, Depends]) -> int:
@@ -107,8 +117,20 @@ def introspected(**more: Any) -> Callable[[], object]:
     return partial(Introspection, **{"client_id": "a", "client_secret": "b", **more})
 
 
+def with_key(**more: Any) -> Callable[[], object]:
+    return partial(ClientCredentials, "a", private_key="-----BEGIN PRIVATE KEY-----", **more)
+
+
+def no_arguments() -> str:
+    return "a"
+
+
 CASES: list[tuple[Callable[[], object], str]] = [
     (named(name=b"demo"), "`name` must be a string, not bytes"),
+    (named(name=Path("demo")), "`name` must be a string, not "),
+    (named(version=add), "`version` must be a string, not function"),
+    (named(revisions=5), "`revisions` must be a list, not 5"),
+    (tool(with_listed_result), "with_listed_result() has the type [int]; write `list[int]`"),
     (named(name="\ud800"), "surrogates not allowed"),
     (named(instructions=["a"]), "`instructions` must be a string, not list"),
     (named(debug="0"), "`debug` must be True or False, not '0'"),
@@ -121,6 +143,15 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (tool(add, name=5), "`name` of the tool tests.runtime.api.test_argument_types.add() must be a string, not 5"),
     (tool(add, description=b"x"), "`description` in the decorator of "),
     (tool(add, meta=looping()), "an option in the decorator of "),
+    (
+        tool(add, annotations={"read_only_hint": True}),
+        "add() has the unknown key 'read_only_hint'; write ToolAnnotations(read_only_hint=True), or readOnlyHint",
+    ),
+    (tool(add, annotations=models.Annotations()), "add() must be ToolAnnotations(…), not Annotations(…)"),
+    (
+        lambda: Server("demo").resource("a://b", annotations=ANY or models.ToolAnnotations())(no_arguments),
+        "no_arguments() must be Annotations(…), not ToolAnnotations(…)",
+    ),
     (tool(add, replay="yes"), "`replay` must be True or False, not 'yes'"),
     (tool(add, structured="yes"), "`structured` must be True or False, not 'yes'"),
     (tool(Calculator()), "has no `__name__`; set the name of the tool with `name=`"),
@@ -154,6 +185,11 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (introspected(cache_seconds="5"), "`cache_seconds` must be a number, not '5'"),
     (introspected(leeway_seconds=float("nan")), "`leeway_seconds` is nan; it must not be negative"),
     (introspected(scope_claims="scp"), "`scope_claims` must be a list of strings, such as ['scp']"),
+    (introspected(scope_claims=None), "`scope_claims` must be a list of strings, such as ['scp'], not None"),
+    (partial(Jwt, algorithms=None), "`algorithms` must be a list of strings, such as ['RS256'], not None"),
+    (partial(Jwt, algorithms=(1, "x")), "`algorithms` must be a list of strings, such as ['RS256'], not (1, 'x')"),
+    (partial(Jwt, types=None), "`types` must be a list of strings, such as ['jwt'], not None"),
+    (partial(IdJag, ANY, client_id="a", id_token=GIVEN), "`token_endpoint` must be a URL of https"),
     (partial(Jwt, leeway_seconds=float("nan")), "`leeway_seconds` is nan; it must not be negative"),
     (partial(OAuth, login_seconds="5"), "`login_seconds` must be a number, not '5'"),
     (partial(OAuth, visit="x"), "`visit` must be a function that gets the URL of the login page, not 'x'"),
@@ -163,7 +199,10 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (partial(OAuth, scopes=5), "`scopes` must be a list, such as ['a', 'b'], not 5"),
     (partial(ClientCredentials, "", secret=GIVEN), "`client_id` is empty; the authorization server gives it"),
     (partial(ClientCredentials, "a", private_key=b"x"), "`private_key` must be a string, not bytes"),
-    (partial(ClientCredentials, "a", private_key="x"), "`private_key` is not a PEM key for the algorithm 'ES256'"),
+    (partial(ClientCredentials, "a", private_key="key.pem"), "pass the text of the PEM file, not its path"),
+    (with_key(), "`private_key` is not a PEM key for the algorithm 'ES256'"),
+    (with_key(algorithm=None), "`algorithm` must be a string, such as 'ES256', not None"),
+    (with_key(algorithm="ES265"), "`algorithm` is 'ES265'; use RS256, "),
     (
         partial(ClientCredentials, "a", private_key="x", algorithm="HS256"),
         "`algorithm` is 'HS256', which has no private",
@@ -197,6 +236,7 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (partial(register, ANY), "`package` must be a package that `mcpgen build --schema` wrote, or its full name"),
     (partial(register, "./draft"), "`package` is './draft', which is not the full name of a package"),
     (partial(register, ""), "`package` must be a package that `mcpgen build --schema` wrote, or its full name"),
+    (lambda: connect(ANY or Client), "or a transport such as Process, not Client"),
     (partial(connect, Server("demo"), native_revision="2025-06-19"), "unknown revision '2025-06-19'; the known"),
     (partial(connect, Server("demo"), native_revision=["x"]), "unknown revision ['x']; the known revisions are"),
     (partial(connect, Server("demo"), title=b"x"), "`title` must be a string, not bytes"),
@@ -213,6 +253,7 @@ def test_an_argument_of_a_wrong_type_is_named(call: Callable[[], object], told: 
         call()
 
     assert told in str(caught.value)
+    assert "Client()" not in str(caught.value)
 
 
 def test_a_lifespan_that_makes_no_async_context_manager_is_named() -> None:

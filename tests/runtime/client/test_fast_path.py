@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from mcpgen import Server, connect
+from mcpgen import Server, TransportClosed, UsageError, connect
 from mcpgen.generated import registry
 from mcpgen.runtime.client import fast_path
 from mcpgen.runtime.client.tool_results import ToolResult
@@ -39,6 +39,32 @@ async def test_both_paths_have_equal_results(revision: str) -> None:
             assert fast == regular
             assert type(fast) is type(regular) is ToolResult
             assert ("\n".join(texts), fast.result_type) == (fast.text, "complete")
+
+
+@pytest.mark.anyio
+async def test_a_number_that_json_cannot_express_is_refused_and_null_is_sent() -> None:
+    server = Server("numbers")
+
+    @server.tool
+    def count(values: list[float | None]) -> int:
+        return len(values)
+
+    async with connect(server) as client:
+        told = "`arguments` has nan at /values/1, which JSON cannot express"
+        for options in ({}, {"meta": {"com.example/key": 1}}):
+            with pytest.raises(UsageError, match=told):
+                await client.call_tool("count", {"values": [None, float("nan")]}, **options)
+        assert await client.call_tool("count", {"values": [None, 1e300, 2**63]}, returns=int) == 3
+
+
+@pytest.mark.anyio
+async def test_what_sends_nothing_fails_after_close_too() -> None:
+    async with connect(Server("closed"), roots=[]) as client:
+        pass
+    with pytest.raises(TransportClosed):
+        await client.set_log_level("info")
+    with pytest.raises(TransportClosed):
+        await client.roots_changed()
 
 
 @pytest.mark.parametrize(

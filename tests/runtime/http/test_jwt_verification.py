@@ -429,8 +429,8 @@ async def test_the_url_of_the_keys_can_be_configured(issuer: Issuer) -> None:
         ({"algorithms": []}, "`algorithms` has"),
         ({"keys_url": "http://a.example/keys"}, "`keys_url` has"),
         ({"leeway_seconds": -1}, "must not be negative"),
-        ({"scope_claims": "scope"}, "must be lists"),
-        ({"types": "jwt"}, "must be lists"),
+        ({"scope_claims": "scope"}, "must be a list of strings"),
+        ({"types": "jwt"}, "must be a list of strings"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, Any], said: str) -> None:

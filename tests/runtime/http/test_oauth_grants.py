@@ -184,7 +184,7 @@ def test_wrong_options_are_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(UsageError, match="must be a URL of https"):
         IdJag("http://login.example.com/token", client_id="c", id_token="t")  # noqa: S106 (of a test)
     with pytest.raises(UsageError, match="not a PEM key for the algorithm 'ES256'") as refused:
-        client_assertion(client_id="c", audience="a", key="my secret key", algorithm="ES256", now=0)
+        client_assertion(client_id="c", audience="a", key="-----BEGIN my secret key", algorithm="ES256", now=0)
     assert "my secret key" not in str(refused.value)
 
 

@@ -62,7 +62,7 @@ class IdJag:
             )
         if isinstance(scopes, str):
             raise UsageError(f"`scopes` must be a list, such as {scopes.split()!r}, not a str")
-        if not token_endpoint.startswith("https://") and not is_loopback_url(token_endpoint):
+        if not token_endpoint or (not token_endpoint.startswith("https://") and not is_loopback_url(token_endpoint)):
             raise UsageError(
                 "`token_endpoint` must be a URL of https, the one of the identity provider's token endpoint"
             )

@@ -22,7 +22,7 @@ from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.server.auth.issuer_metadata import fetch_json, issuer_endpoint
 from mcpgen.runtime.http.server.auth.protection import check_url
 from mcpgen.runtime.http.server.auth.token_verifier import ExpectedToken, InvalidToken, IssuerUnavailable, access_of
-from mcpgen.runtime.protocol.argument_checks import check_numbers, check_texts
+from mcpgen.runtime.protocol.argument_checks import check_numbers, check_strings, check_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -84,8 +84,7 @@ class Introspection:
             raise UsageError(f"`cache_seconds` is {cache_seconds}; it must be between 0 and {_MAX_CACHE_SECONDS:.0f}")
         if not leeway_seconds >= 0:
             raise UsageError(f"`leeway_seconds` is {leeway_seconds}; it must not be negative")
-        if isinstance(scope_claims, str):
-            raise UsageError(f"`scope_claims` must be a list of strings, such as {[scope_claims]!r}")
+        check_strings("scope_claims", scope_claims, "scp")
         # RFC 6749, section 2.3.1: both are form-encoded before they are used for HTTP Basic.
         self.credentials: tuple[str, str] = (quote_plus(client_id), quote_plus(client_secret))
         self.url: str | None = None if url is None else check_url("url", url)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from base64 import urlsafe_b64decode
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 from msgspec import Struct
@@ -22,7 +22,7 @@ from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.server.auth.key_sets import FAMILIES, KeySet
 from mcpgen.runtime.http.server.auth.protection import check_url
 from mcpgen.runtime.http.server.auth.token_verifier import ExpectedToken, InvalidToken, access_of
-from mcpgen.runtime.protocol.argument_checks import check_numbers
+from mcpgen.runtime.protocol.argument_checks import check_numbers, check_strings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,12 +84,14 @@ class Jwt:
         types: Sequence[str] = tuple(sorted(_TYPES)),
     ) -> None:
         check_numbers(leeway_seconds=leeway_seconds)
+        if not isinstance(cast("object", algorithms), str):
+            check_strings("algorithms", algorithms, "RS256")
+        check_strings("scope_claims", scope_claims, "scp")
+        check_strings("types", types, "jwt")
         unknown = sorted(set(algorithms) - FAMILIES.keys())
         if isinstance(algorithms, str) or unknown or not algorithms:
             shown = repr(algorithms) if isinstance(algorithms, str) or not algorithms else repr(unknown[0])
             raise UsageError(f"`algorithms` has {shown}; use a list of {', '.join(FAMILIES)}")
-        if isinstance(scope_claims, str) or isinstance(types, str):
-            raise UsageError("`scope_claims` and `types` must be lists of strings")
         if not leeway_seconds >= 0:
             raise UsageError(f"`leeway_seconds` is {leeway_seconds}; it must not be negative")
         self.algorithms: frozenset[str] = frozenset(algorithms)
