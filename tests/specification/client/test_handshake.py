@@ -271,6 +271,24 @@ async def test_what_comes_with_the_result_of_the_handshake_is_heard(revision: st
     assert INITIALIZED in said
 
 
+@spec("2025-03-26", "basic/index#batching", "c3f107eb")
+async def test_a_batch_that_comes_with_the_result_of_the_handshake_is_heard() -> None:
+    entries: list[Any] = []
+    log = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "up"}}
+    ping = {"jsonrpc": "2.0", "id": "s", "method": "ping"}
+    async with scripted(revisions=["2025-03-26"], log=lambda params, _: entries.append(params.data)) as (
+        connecting,
+        wire,
+    ):
+        asked = await wire.hear("initialize")
+        wire.say({"jsonrpc": "2.0", "id": asked["id"], "result": initialized("2025-03-26")}, [ping, log])
+        await connecting.outcome()
+        said = await wire.rest()
+
+    assert ["up"] == entries
+    assert [{"jsonrpc": "2.0", "id": "s", "result": {}}] in said
+
+
 @spec("2025-03-26", "basic/lifecycle#initialization", "5374125b")
 async def test_the_handshake_is_part_of_no_batch_and_is_not_answered_by_one() -> None:
     async with scripted(revisions=["2025-03-26"], limits=ClientLimits(connect_seconds=0.05)) as (connecting, wire):
