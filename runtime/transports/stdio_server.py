@@ -92,6 +92,8 @@ async def serve_stdio(
             try:
                 await _run_connection(endpoint, pump, limits.grace_seconds, shutdown)
             finally:
+                # After a signal, too. 2026-07-28, basic/patterns/cancellation: a server MUST tell that streams end.
+                endpoint.end_of_input()
                 endpoint.close()
                 with anyio.move_on_after(_CLEANUP_SECONDS, shield=True):
                     await endpoint.wait_finished()

@@ -181,6 +181,24 @@ def test_a_signal_ends_an_idle_server(served: Served, number: signal.Signals) ->
     assert took < PROMPTLY
 
 
+@pytest.mark.spec("2026-07-28", "basic/patterns/cancellation#behavior-requirements")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_streams_of_subscriptions_first(start: Callable[..., Served], number: signal.Signals) -> None:
+    served = start("-c", "from mcpgen import Server\nServer('demo', version='1').run()")
+    meta = b'"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}'
+    params = b'{"notifications":{},"_meta":{%b}}' % meta
+    os.write(served.stdin, b'{"jsonrpc":"2.0","id":"s","method":"subscriptions/listen","params":%b}\n' % params)
+    served.answer()
+    served.process.send_signal(number)
+    status, out, _, took = served.end()
+
+    cancelled, ended = map(msgspec.json.decode, out.splitlines())
+    assert ("notifications/cancelled", "s") == (cancelled["method"], cancelled["params"]["requestId"])
+    assert ("s", "complete") == (ended["id"], ended["result"]["resultType"])
+    assert 0 == status
+    assert took < PROMPTLY
+
+
 ENDINGS: dict[str, Callable[[Served], None]] = {
     "SIGINT": lambda served: served.process.send_signal(signal.SIGINT),
     "SIGTERM": lambda served: served.process.send_signal(signal.SIGTERM),
