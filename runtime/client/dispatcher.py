@@ -145,8 +145,8 @@ class MessageDispatcher:
         Spec:
             2025-03-26, basic/index, "Batching": MUST support receiving; 2025-06-18, changelog: batches are gone.
         """
-        # One may come in the same read as the response that agrees on the revision, which no task has seen yet. But that
-        # response is part of no batch (2025-03-26, basic/lifecycle).
+        # One may come in the same read as the response that agrees on the revision, which no task has seen yet. That
+        # response itself is part of no batch (2025-03-26, basic/lifecycle).
         is_early = self._session.server is None
         if not is_early and not envelope.allows_batches(self._session.revision):
             self._handle_malformed(Malformed(Fault.NO_BATCHES))
