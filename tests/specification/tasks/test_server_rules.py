@@ -166,7 +166,7 @@ async def test_only_the_capabilities_of_the_call_itself_make_it_a_task() -> None
     assert ["task", "complete", "task"] == answers
 
 
-@spec("2026-07-28", "basic/index#per-request-protocol-fields")
+@spec("2026-07-28", "basic/index#meta")
 async def test_a_poll_names_the_capabilities_that_the_open_requests_need() -> None:
     only_tasks = '{"extensions":{"io.modelcontextprotocol/tasks":{}}}'
     async with connected(Bakery()) as session:
