@@ -47,6 +47,9 @@ _ENDPOINT: Final = re.compile(r"nothing is served at this path; the endpoint is 
 
 _PROBE: Final = "server/discover"
 
+# A server that refuses one of these may have printed why.
+_FIRST_REQUESTS: Final = frozenset({"initialize", _PROBE})
+
 # In place of the client's warning, which names an option of `connect`.
 _SLOW_START: Final = "the server has not answered for %g seconds. Some older servers need `--revision 2025-11-25`."
 
@@ -209,7 +212,8 @@ class ClientRun:
         lines += missing_feature(message)
         if isinstance(error, ServerExited) and _MISSING_VARIABLE.search(error.stderr):
             lines.append("The server gets only basic environment variables. Add others with --env KEY=VALUE.")
-        if isinstance(error, RequestTimedOut) and self.target.stderr.last_lines:
+        is_refused = isinstance(error, RequestRefused) and error.method in _FIRST_REQUESTS
+        if (isinstance(error, RequestTimedOut) or is_refused) and self.target.stderr.last_lines:
             lines.append("The last lines of its standard error:")
             lines += [f"    {escaped_line(line)}" for line in self.target.stderr.last_lines]
         if isinstance(error, RequestRefused) and self.target.kind == "url":
