@@ -25,7 +25,7 @@ from mcpgen.runtime.client.extensions import client_extensions
 from mcpgen.runtime.client.handler_functions import HandlerFunctions, check_modes, handlers_from_functions
 from mcpgen.runtime.client.output_validation import OutputValidator, Policy
 from mcpgen.runtime.client.result_cache import ResultCache
-from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.errors import UnknownRevision, UsageError
 from mcpgen.runtime.http.client.transport import Http
 from mcpgen.runtime.limits import ClientLimits
 from mcpgen.runtime.protocol.argument_checks import check_texts
@@ -167,7 +167,7 @@ def connect(
     given: dict[str, Any] = {**DEFAULTS, **options}
     limits = _limits(given.get("limits"))
     offered = selected_revisions(given.get("revisions"))
-    (label,) = selected_revisions([NEWEST if native_revision is None else native_revision])
+    label = NEWEST if native_revision is None else _native_label(native_revision)
     transport = as_transport(target, given.get("auth"))
     features = _features(given, label)
     eras = _eras(given["cache"], transport)
@@ -241,6 +241,14 @@ def _signature() -> inspect.Signature:
 
 
 connect.__dict__["__signature__"] = _signature()
+
+
+def _native_label(revision: str) -> str:
+    try:
+        return selected_revisions([revision])[0]
+    except UnknownRevision as error:
+        error.args = (str(error).replace("unknown revision", "`native_revision` is", 1),)
+        raise
 
 
 def _reading_options(options: Mapping[str, Any]) -> tuple[bool, Undeclared | None]:

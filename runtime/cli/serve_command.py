@@ -8,7 +8,7 @@ import sys
 import traceback
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 
@@ -19,19 +19,22 @@ from mcpgen.runtime.cli.server.http_options import asgi_options, http_options
 from mcpgen.runtime.cli.server.server_object import Unservable, find_server
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.transports import stdio_server
+from mcpgen.runtime.transports.command_line import is_url
 from mcpgen.runtime.transports.graceful_shutdown import end_with_parent
 from mcpgen.runtime.transports.standard_streams import StandardStreams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from collections.abc import Set as AbstractSet
-    from types import ModuleType, TracebackType
+    from types import FrameType, ModuleType, TracebackType
 
     from mcpgen.runtime.http.server.application import Application
     from mcpgen.runtime.http.server.application_options import Options
     from mcpgen.runtime.transports.interfaces import ServerInterface
 
 __all__ = ["serve"]
+
+_LIBRARIES: Final = frozenset({"anyio", "asyncio", "contextlib", "importlib", "mcpgen"})
 
 F = TypeVar("F", bound="Callable[..., object]")
 
@@ -127,7 +130,26 @@ def serve(  # noqa: PLR0913 (the options of the command)
         found = _load_server(target, is_debug=is_debug)
         if is_at_terminal:
             print_terminal_hint(getattr(found, "name", "the server"), target)
-        stdio_server.run(_request_log().LoggedServer(found) if is_verbose else found, streams=streams)
+        _serve_stdio(_request_log().LoggedServer(found) if is_verbose else found, target, streams)
+
+
+def _serve_stdio(server: ServerInterface, target: str, streams: StandardStreams) -> None:
+    """Serve on stdio.
+
+    Raises:
+        click.ClickException: The user's code has raised an exception, such as the lifespan, or uses mcpgen wrongly.
+    """
+    try:
+        stdio_server.run(server, streams=streams)
+    except Exception as error:
+        if isinstance(error, UsageError):
+            raise click.ClickException(f"{_place(error) or f'{target}: '}{error}.") from None
+        if _user_frames(error) is None:  # a defect of ours
+            raise
+        _print_traceback(error)
+        raise click.ClickException(
+            f"{target}: the server has stopped, because its code raised {type(error).__name__}."
+        ) from None
 
 
 def _request_log() -> ModuleType:
@@ -296,6 +318,10 @@ def _check_origin(origin: str) -> None:
     Raises:
         Unservable: It is neither.
     """
+    if is_url(origin):
+        raise Unservable(
+            "`serve` runs a Python file, and this is a URL; to look at a running server, use `mcpgen inspect URL`."
+        )
     path = Path(origin)
     if origin and path.is_dir() and not (path / "__init__.py").is_file():
         raise Unservable(f"{origin} is a folder; give a Python file, such as {path / 'server.py'}.")
@@ -331,7 +357,7 @@ def _place(error: UsageError) -> str:
     frames = [
         (frame.f_code.co_filename, line)
         for frame, line in traceback.walk_tb(error.__traceback__)
-        if frame.f_globals.get("__name__", "").partition(".")[0] not in {"mcpgen", "importlib"}
+        if not _is_library(frame)
     ]
     if not frames:
         return ""
@@ -340,13 +366,18 @@ def _place(error: UsageError) -> str:
 
 
 def _print_traceback(error: BaseException) -> None:
-    """Print the traceback of *error* without the frames of mcpgen and the import system."""
-    frame: TracebackType | None = error.__traceback__
-    while frame is not None and _is_ours(frame):
-        frame = frame.tb_next
-    traceback.print_exception(type(error), error, frame)
+    """Print the traceback of *error* from the user's code on."""
+    traceback.print_exception(type(error), error, _user_frames(error))
 
 
-def _is_ours(frame: TracebackType) -> bool:
-    file = frame.tb_frame.f_code.co_filename
-    return file.startswith("<frozen importlib") or file in {__file__, importlib.__file__}
+def _user_frames(error: BaseException) -> TracebackType | None:
+    """Return the traceback of *error* from the user's code on; None if that has no part in it."""
+    entry = error.__traceback__
+    while entry is not None and _is_library(entry.tb_frame):
+        entry = entry.tb_next
+    return entry
+
+
+def _is_library(frame: FrameType) -> bool:
+    """Whether *frame* is of mcpgen, or of what loads and runs the user's code for it."""
+    return frame.f_globals.get("__name__", "").partition(".")[0] in _LIBRARIES

@@ -207,9 +207,18 @@ class Engine:
 
                 self._stack.enter_context(watching())
             if self._lifespan is not None:
-                self.state = await self._stack.enter_async_context(self._lifespan())
+                self.state = await self._enter(self._lifespan())
         finally:
             opened.set()
+
+    async def _enter(self, lifespan: AbstractAsyncContextManager[Any]) -> Any:
+        name = getattr(getattr(lifespan, "func", None), "__name__", "")  # `contextlib` deletes it
+        try:
+            return await self._stack.enter_async_context(lifespan)
+        except RuntimeError as error:
+            if str(error) != "generator didn't yield":  # as `contextlib` says it, without a name
+                raise
+            raise UsageError(f"the lifespan {name}() did not yield; yield one value") from error
 
     def add(self, connection: SessionOutput) -> None:
         """Send changes to *connection* from now on, until it is removed."""

@@ -105,7 +105,9 @@ class ChildProcess:
             for fd in opened:
                 os.close(fd)
             cause = error if shown is None else None  # it names the program
-            raise UsageError(f"{program!r} cannot be started: {_reason(error, shown_program)}") from cause
+            is_file = Path(directory or "", command[0]).is_file()
+            reason = _reason(error, shown_program, is_file=is_file)
+            raise UsageError(f"{program!r} cannot be started: {reason}") from cause
         for fd in child_ends:
             os.close(fd)
         self.exited: anyio.Event = anyio.Event()
@@ -323,9 +325,11 @@ def _open_pidfd(pid: int) -> int | None:
     return None
 
 
-def _reason(error: Exception, program: str) -> str:
+def _reason(error: Exception, program: str, *, is_file: bool) -> str:
     if isinstance(error, FileNotFoundError) and " " in program:
         return "the program does not exist; in a list, write each argument as a separate item"
+    if isinstance(error, FileNotFoundError) and program.endswith(".py") and not is_file:
+        return f"there is no file {program}"
     if isinstance(error, FileNotFoundError | PermissionError) and program.endswith(".py"):
         return f"it is a Python file; did you mean 'python {program}'?"
     if isinstance(error, FileNotFoundError) and (url := missing_scheme(program)) is not None:

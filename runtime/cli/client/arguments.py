@@ -14,6 +14,7 @@ import click
 from mcpgen.runtime.adapt.json_pointer import is_array, is_object
 from mcpgen.runtime.cli.client.schema_text import constraints, resolve_ref, type_names, type_text
 from mcpgen.runtime.cli.terminal_text import escaped_line, join_words
+from mcpgen.runtime.transports.command_line import join_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -82,6 +83,8 @@ def parse_json_object(source: str) -> dict[str, Any]:
         raise click.UsageError(f"Cannot read {escaped_line(source[1:])} (`--json-args`): {error.strerror}.") from None
     except UnicodeDecodeError:
         raise click.UsageError("The JSON of `--json-args` is not UTF-8.") from None
+    if source == "-" and not text.strip():
+        raise click.UsageError("`--json-args` is `-`, but standard input is empty; write a JSON object to it.")
     try:
         value = _parse_json(text)
     except ValueError as error:
@@ -94,6 +97,9 @@ def parse_json_object(source: str) -> dict[str, Any]:
 def _parse_json(text: str) -> Any:  # noqa: ANN401 (any JSON value)
     try:
         return json.loads(text, parse_constant=_refuse)
+    except json.JSONDecodeError as error:
+        reason = "a JSON value is missing" if error.msg == "Expecting value" else error.msg
+        raise ValueError(f"line {error.lineno}, column {error.colno}: {reason}") from None
     except RecursionError:
         raise ValueError("too many nested levels") from None
 
@@ -121,7 +127,9 @@ def convert_arguments(pairs: dict[str, tuple[str, bool]], schema: object) -> dic
             made[key] = _parse_json(text) if is_json else _convert(text, inner, schema)
         except ValueError as error:
             if is_json:
-                reasons.append(f"`{escaped_line(key)}` is not valid JSON: {error}.")
+                is_text = text.lstrip()[:1] not in {"{", "["}
+                hint = f"; for text, write {escaped_line(join_command([f'{key}={text}']))}" if is_text else ""
+                reasons.append(f"`{escaped_line(key)}` is not valid JSON: {error}{hint}.")
             elif key in properties or is_open:
                 expected, hint = _expected(inner, schema), _value_hint(key, inner, schema)
                 reasons.append(f"`{escaped_line(key)}` must be {expected}, not {escaped_line(text)!r}.{hint}")

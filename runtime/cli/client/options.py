@@ -10,6 +10,7 @@ import click
 
 from mcpgen.runtime.cli.completion_command import complete_target
 from mcpgen.runtime.cli.hosts.config_option import CONFIG, SERVER_NAME, ConfigOptions, ServerCommand
+from mcpgen.runtime.cli.number_type import WholeNumber
 from mcpgen.runtime.cli.terminal_text import escaped_line
 from mcpgen.runtime.protocol.log_levels import LEVELS
 
@@ -93,7 +94,7 @@ FOLDER: Final = click.option(
 )
 MAX_ITEMS: Final = click.option(
     "--max-items",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     default=10_000,
     show_default=True,
     metavar="NUMBER",

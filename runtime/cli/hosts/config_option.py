@@ -61,6 +61,9 @@ SERVER_NAME: Final = click.option(
 # Options that the entry of a server has instead.
 _IN_ENTRY: Final = {"env": "--env", "cwd": "--cwd", "headers": "--header", "bearer_env": "--bearer-env"}
 
+# Programs that are no servers themselves.
+_RUNNERS: Final = frozenset({"bunx", "deno", "docker", "node", "npx", "python", "uv", "uvx"})
+
 _NO_CONFIG: Final = "`--server` needs `--config`, which names the file."
 
 _KEY: Final = "mcpgen.config"
@@ -82,6 +85,8 @@ class ServerCommand(click.Command):
         ctx.meta[_KEY] = self._has_config(ctx, args)
         if ctx.meta[_KEY] and not ctx.resilient_parsing:
             self._refuse_target(ctx, args)
+        elif not ctx.resilient_parsing:
+            self._refuse_open_command(ctx, args)
         try:
             rest = super().parse_args(ctx, args)
         except click.MissingParameter as error:
@@ -119,6 +124,22 @@ class ServerCommand(click.Command):
         if word:
             shown = escaped_line(word) if _is_python_file(word) else "TARGET"
             raise click.UsageError(f"`--config` replaces TARGET; leave out {shown}.")
+
+    def _refuse_open_command(self, ctx: click.Context, args: list[str]) -> None:
+        """Refuse a command without quotes, if TARGET is one word: its other words would be a tool, for example.
+
+        Raises:
+            click.UsageError: TARGET is only a program that runs others.
+        """
+        try:
+            target = self.make_parser(ctx).parse_args(args=list(args))[0].get("target")
+        except click.UsageError:  # reported when click reads the command line
+            return
+        if isinstance(target, str) and Path(target).name.rstrip(".0123456789") in _RUNNERS:
+            shown = escaped_line(target)
+            raise click.UsageError(
+                f'TARGET is only {shown!r}. Put the whole command of the server in quotes: "{shown} …".', ctx
+            )
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters of the command."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 from click.core import ParameterSource
 
+from mcpgen.runtime.cli.number_type import WholeNumber
 from mcpgen.runtime.cli.terminal_text import escaped_line
 from mcpgen.runtime.errors import UsageError
 
@@ -28,7 +29,7 @@ _OPTIONS: Final = (
     click.option("--path", default="/mcp", show_default=True, metavar="PATH", help="Path of the HTTP endpoint."),
     click.option(
         "--workers",
-        type=click.IntRange(1, 1000),
+        type=WholeNumber(1, 1000),
         default=1,
         show_default=True,
         metavar="N",
@@ -165,7 +166,8 @@ def _cluster(redis: str) -> Cluster:
     try:
         return Redis(redis)
     except UsageError as error:
-        raise click.UsageError(f"{str(error).replace('`url` or `options` of Redis(…)', '`--redis`')}.") from None
+        message = str(error).replace("`url` or `options` of Redis(…)", "`--redis`").replace("Redis(…)", "`--redis`")
+        raise click.UsageError(f"{message}.") from None
 
 
 def _protection(  # noqa: PLR0913 (the options)

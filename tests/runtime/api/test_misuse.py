@@ -10,10 +10,12 @@ import pytest
 
 from mcpgen import Server, UsageError, connect, connect_sync
 from mcpgen.runtime.client.era_cache import EraCache
+from mcpgen.runtime.errors import UnknownRevision
 from mcpgen.runtime.transports.memory import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
+    from pathlib import Path
 
 pytestmark = pytest.mark.anyio
 
@@ -135,10 +137,28 @@ def test_a_client_is_neither_used_nor_closed_on_another_loop() -> None:
     anyio.run(use)
 
 
+async def test_a_command_that_is_a_python_file_is_told_as_python_runs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "server.py").touch()
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(UsageError, match=r"did you mean 'python server\.py'\?"):
+        await connect("server.py")
+
+
+@pytest.mark.parametrize("revision", ["2025-06-19", ["2025-06-18"]])
+def test_a_native_revision_that_is_none_is_named_with_its_argument(revision: Any) -> None:
+    with pytest.raises(UnknownRevision) as failure:
+        connect(server, native_revision=revision)
+
+    assert str(failure.value).startswith(f"`native_revision` is {revision!r}; the known revisions are 2024-11-05, ")
+
+
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("server.py", "did you mean 'python server.py'?"),
+        ("missing.py", "there is no file missing.py"),
         (["python server.py"], "in a list, write each argument as a separate item"),
         ("localhost:8000/mcp", "did you mean http://localhost:8000/mcp?"),
         ("[::1]:8000", "did you mean http://[::1]:8000?"),

@@ -85,7 +85,13 @@ def test_a_value_that_cannot_be_that_is_refused(schema: object, text: str, expec
 def test_forced_json_that_is_none_is_refused() -> None:
     (reason,) = reasons({"properties": {"x": {}}}, "x:={")
 
-    assert reason.startswith("`x` is not valid JSON: ")
+    assert "`x` is not valid JSON: line 1, column 2: Expecting property name enclosed in double quotes." == reason
+
+
+def test_text_that_is_forced_to_be_json_is_told_how_to_be_text() -> None:
+    (reason,) = reasons({"properties": {"x": {}}}, "x:=tea time")
+
+    assert "`x` is not valid JSON: line 1, column 1: a JSON value is missing; for text, write 'x=tea time'." == reason
 
 
 def test_unknown_and_missing_arguments_are_told_together() -> None:

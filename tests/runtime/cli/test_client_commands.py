@@ -350,6 +350,11 @@ def test_a_server_that_cannot_be_reached_is_status_1(command: str, said: str) ->
         (("call", COMMAND, "greet", "name"), "Arguments are KEY=VALUE or KEY:=JSON, not 'name'."),
         (("prompt", COMMAND, "greet", "name"), "Arguments are KEY=VALUE, not 'name'."),
         (("inspect", COMMAND, "--timeout", "abc"), "'abc' is not a number."),
+        (("inspect", COMMAND, "--max-items", "x"), "'x' is not a whole number."),
+        (("call", "python", "greeter.py", "add", "a=1"), 'whole command of the server in quotes: "python …".'),
+        (("read", "python3.13", "greeter.py", "a://b"), 'whole command of the server in quotes: "python3.13 …".'),
+        (("prompt", "npx", "greeter", "greet"), 'whole command of the server in quotes: "npx …".'),
+        (("call", COMMAND, "greet", "--json-args", "-"), "is `-`, but standard input is empty"),
     ],
 )
 def test_a_mistake_is_explained(words: tuple[str, ...], said: str) -> None:
@@ -419,18 +424,19 @@ def test_a_server_that_takes_too_long_is_told_with_its_last_words() -> None:
     )
 
 
-def test_a_server_that_refuses_the_handshake_is_told_with_its_last_words(tmp_path: Path) -> None:
-    path = tmp_path / "refusing.py"
-    path.write_text(
-        "import json, sys\nprint('bad API key', file=sys.stderr, flush=True)\nfor line in sys.stdin:\n"
-        "    error = {'code': -32603, 'message': 'Internal error'}\n"
-        "    print(json.dumps({'jsonrpc': '2.0', 'id': json.loads(line)['id'], 'error': error}), flush=True)\n",
-        encoding="utf-8",
-    )
-    status, _, err = run("call", f"{sys.executable} {path}", "x", "--revision", "2025-11-25")
+def test_a_server_that_refuses_the_first_request_is_told_with_its_last_words(tmp_path: Path) -> None:
+    code = """
+    print("the database is away", file=sys.stderr, flush=True)
+    time.sleep(0.2)
+    say(id=message["id"], error={"code": -32603, "message": "Internal error"})
+    """
+    status, out, err = run("call", server(tmp_path, code), "x", "--revision", "2025-11-25")
 
-    assert 1 == status
-    assert err.endswith("Internal error\nThe last lines of its standard error:\n    bad API key\n")
+    assert (1, "") == (status, out)
+    assert (
+        "Error: The server answered initialize with error -32603: Internal error\n"
+        "The last lines of its standard error:\n    the database is away\n" == err
+    )
 
 
 def test_a_server_that_lacks_a_variable_is_told_how_to_give_it_one(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         (["--http", "127.0.0.1:70000"], "'127.0.0.1:70000' has the port 70000, which is not between 0 and 65535"),
         (["--http", "http://127.0.0.1:8000/mcp"], "'http://127.0.0.1:8000/mcp' is not HOST:PORT, such as"),
         (["--http", "192.0.2.1:0"], "cannot listen on 192.0.2.1:0"),
+        (["--http", "127.0.0.1:0", "--workers", "x"], "'x' is not a whole number."),
         (["--http", "127.0.0.1:0", "--path", "mcp"], "`--path` is 'mcp'; it must begin with /"),
         (["--http", "127.0.0.1:0", "--path", "/sse"], "must be different paths"),
         (
@@ -49,6 +50,14 @@ def test_what_makes_no_sense_is_explained(options: list[str], reason: str, tmp_p
 
     assert 2 == done.exit_code
     assert reason in done.output
+
+
+def test_redis_without_its_extra_is_told_as_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "redis.asyncio", None)
+    done = CliRunner().invoke(serve, ["demo.py", "--http", "127.0.0.1:0", "--redis", "redis://127.0.0.1"])
+
+    assert 2 == done.exit_code
+    assert "Error: `--redis` needs redis, which is not installed:" in done.output
 
 
 @pytest.mark.parametrize(

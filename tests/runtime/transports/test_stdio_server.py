@@ -726,6 +726,14 @@ other = EchoServer()
         ("", ":server", "Error: There is no file or module ''."),
         (
             "",
+            "http://127.0.0.1:9/mcp",
+            (
+                "Error: `serve` runs a Python file, and this is a URL; "
+                "to look at a running server, use `mcpgen inspect URL`."
+            ),
+        ),
+        (
+            "",
             "demo.py",
             'Error: There is no server in demo.py. Define one, such as: server = Server("name", version="1")',
         ),
@@ -792,6 +800,38 @@ def test_a_file_that_raises_shows_its_own_traceback(
     assert "demo.py" in err
     assert "serve_commands" not in err
     assert "importlib" not in err
+
+
+_LIFESPAN = """
+from contextlib import asynccontextmanager
+from mcpgen import Server
+
+@asynccontextmanager
+async def life(_):
+    {}
+
+server = Server("demo", lifespan=life)
+"""
+
+
+def test_a_lifespan_that_raises_shows_its_own_traceback(serve: Callable[..., Served]) -> None:
+    status, out, err, _ = serve(_LIFESPAN.format("yield 1 / 0"), "demo.py").end()
+
+    assert (1, b"") == (status, out)
+    loading, head, frame, *_ = err.splitlines()
+    assert ("while loading", "Traceback (most recent call last):") == (loading, head)
+    assert "demo.py" in frame
+    assert err.endswith(
+        "ZeroDivisionError: division by zero\n"
+        "Error: demo.py: the server has stopped, because its code raised ZeroDivisionError.\n"
+    )
+
+
+def test_a_lifespan_without_a_yield_is_named(serve: Callable[..., Served]) -> None:
+    status, _, err, _ = serve(_LIFESPAN.format("if not _: yield"), "demo.py").end()
+
+    assert 1 == status
+    assert "while loading\nError: demo.py: the lifespan life() did not yield; yield one value.\n" == err
 
 
 @pytest.mark.parametrize("target", ["demo.py", "demo"])
