@@ -140,7 +140,7 @@ class HandlerTable:
         self._notification_handlers: dict[tuple[str, str], NotificationHandler | None] = {}
         self._signatures: dict[str, bytes] = {}
         self._last_client: tuple[Peer, Mapping[str, object] | None] | None = None
-        self.tool_headers = ToolHeaders(self._handlers)
+        self.tool_headers: ToolHeaders = ToolHeaders(self._handlers)
         self.scopes: Callable[[str, str], Iterable[str] | None] | None = self._find_scopes()
 
     def refresh(self) -> None:
