@@ -301,7 +301,7 @@ def find_handler(session: ClientSession, method: str, raw: Any) -> tuple[Request
         value: dict[str, Any] = msgspec.json.decode(raw) if isinstance(raw, Raw) else {}
     except (InvalidPayload, AdaptationError, msgspec.DecodeError, RecursionError) as error:
         raise RequestError(ErrorCode.INVALID_PARAMS, str(error)) from None
-    missing = missing_capabilities(session.client, [(method, value)])
+    missing = missing_capabilities(session.client, method, value)
     if missing is not None:
         lacks_method = method.partition("/")[0] in missing and not any(missing.values())
         code = ErrorCode.METHOD_NOT_FOUND if lacks_method else ErrorCode.INVALID_PARAMS

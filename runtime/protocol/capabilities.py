@@ -37,6 +37,7 @@ __all__ = [
     "has_capability",
     "may_ask_undeclared",
     "missing_capabilities",
+    "missing_for_all",
     "missing_task_capability",
     "required_capability",
     "offers",
@@ -224,17 +225,23 @@ def _read(revision: str, definition: str, data: bytes) -> tuple[dict[str, Any], 
         raise to_newest.payload.invalid("it cannot be decoded") from None
 
 
-def missing_capabilities(peer: Peer, requests: Iterable[tuple[str, Mapping[str, object]]]) -> dict[str, object] | None:
-    """Return the capabilities that our requests need and the client did not declare; None if there are none.
+def missing_capabilities(peer: Peer, method: str, params: Mapping[str, object]) -> dict[str, object] | None:
+    """Return the capabilities that our request needs and the client did not declare; None if there are none.
 
     Args:
         peer: The client.
-        requests: The method of each request, and its params in the client's revision.
+        method: The method of the request.
+        params: Its params in the client's revision.
 
     Spec:
         2025-11-25, client/roots, client/sampling, client/elicitation and basic/utilities/tasks, "Capabilities" each;
         2026-07-28, basic/index, "_meta": data of the error -32021 has this form.
     """
+    return _missing(peer, _needs(method, params))
+
+
+def missing_for_all(peer: Peer, requests: Iterable[tuple[str, Mapping[str, object]]]) -> dict[str, object] | None:
+    """Return what `missing_capabilities` returns, for several *requests* together."""
     return _missing(peer, chain.from_iterable(_needs(method, params) for method, params in requests))
 
 

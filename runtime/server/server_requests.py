@@ -113,7 +113,7 @@ def require_capability(peer: Peer, method: str, params: bytes | UnsetType) -> No
         UnsupportedByPeer: It has not.
     """
     members: dict[str, Any] = {} if isinstance(params, UnsetType) else msgspec.json.decode(params)
-    missing = missing_capabilities(peer, [(method, members)])
+    missing = missing_capabilities(peer, method, members)
     if missing is None and "task" in members:
         missing = missing_task_capability(peer, method)
     if missing is not None:

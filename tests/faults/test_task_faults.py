@@ -314,8 +314,8 @@ async def test_a_locked_store_is_an_error_of_the_request_and_recovers(tmp_path: 
 
 async def test_a_damaged_store_is_an_error_of_each_request(tmp_path: Path) -> None:
     path = tmp_path / "tasks.db"
-    path.write_bytes(b"this is not a database, but it is long enough to look like one" * 20)
     server = bakery(path)
+    path.write_bytes(b"this is not a database, but it is long enough to look like one" * 20)
     async with server.running(), declared(server) as client:
         with pytest.raises(RequestRefused, match="The task store does not answer") as refused:
             await create(client, "forever")

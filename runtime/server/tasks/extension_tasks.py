@@ -22,7 +22,7 @@ from mcpgen.generated import registry
 from mcpgen.generated.extensions import tasks as bindings
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestError, UnsupportedByPeer
 from mcpgen.runtime.protocol import envelope
-from mcpgen.runtime.protocol.capabilities import missing_capabilities
+from mcpgen.runtime.protocol.capabilities import missing_for_all
 from mcpgen.runtime.protocol.extension_codec import ExtensionNotification
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.functions.worker_threads import CALLER
@@ -322,7 +322,7 @@ def _require_capabilities(peer: Peer, record: TaskRecord) -> None:
     if record.input_requests is None:
         return
     requests = msgspec.json.decode(record.input_requests, type=dict[str, _InputRequest])
-    missing = missing_capabilities(peer, [(each.method, each.params) for each in requests.values()])
+    missing = missing_for_all(peer, [(each.method, each.params) for each in requests.values()])
     if missing is not None:
         reason = "the task needs input by capabilities that the client has not declared in this request"
         raise UnsupportedByPeer(revision=peer.revision, what="tasks/get", reason=reason, required=missing)

@@ -22,12 +22,13 @@ def refusal(**options: Any) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(("option", "value"), [("version", 1.0), ("title", 3), ("website_url", 4), ("icons", ["i"])])
+@pytest.mark.parametrize(("option", "value"), [("version", 1.0), ("title", 3), ("website_url", 4)])
 def test_what_a_server_says_about_itself_is_of_its_type(option: str, value: object) -> None:
-    message = refusal(**{option: value})
+    assert f"`{option}` must be a string, not {type(value).__name__}" == refusal(**{option: value})
 
-    assert f"the argument `{option}` of Server is not valid: Expected" in message
-    assert "icons" == option or f"(it is {value!r})" in message
+
+def test_icons_are_of_their_type() -> None:
+    assert "the argument `icons` of Server is not valid: Expected" in refusal(icons=["i"])
 
 
 def test_a_lifespan_that_is_a_plain_generator_is_refused_with_the_decorator_that_it_lacks() -> None:
