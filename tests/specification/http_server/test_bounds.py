@@ -208,6 +208,7 @@ async def test_no_more_waits_for_a_stream_than_allowed(revision: str) -> None:
 
 @spec("2025-11-25", "basic/utilities/progress#progress-flow")
 @spec("2025-11-25", "basic/utilities/tasks#task-progress-notifications")
+@pytest.mark.skipif(WORKERS > 1, reason="workers refuse tasks in memory, and share no store here")
 async def test_a_question_waits_for_a_stream_before_all_else_and_progress_does_not() -> None:
     """Without a GET stream, the messages of a task wait; its progress would come after its end."""
     made = Server("bakery", version="1")
