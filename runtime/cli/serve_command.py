@@ -141,7 +141,7 @@ def _serve_stdio(server: ServerInterface, target: str, streams: StandardStreams)
     """
     try:
         stdio_server.run(server, streams=streams)
-    except Exception as error:
+    except Exception as error:  # the boundary: the user's code, such as a lifespan, may raise anything
         if isinstance(error, UsageError):
             raise click.ClickException(f"{_place(error) or f'{target}: '}{error}.") from None
         if _user_frames(error) is None:  # a defect of ours

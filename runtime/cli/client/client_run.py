@@ -47,8 +47,6 @@ _ENDPOINT: Final = re.compile(r"nothing is served at this path; the endpoint is 
 
 _PROBE: Final = "server/discover"
 
-# A server that refuses one of these may have printed why.
-
 # In place of the client's warning, which names an option of `connect`.
 _SLOW_START: Final = "the server has not answered for %g seconds. Some older servers need `--revision 2025-11-25`."
 
