@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 
 from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.protocol import envelope
@@ -23,6 +23,7 @@ from mcpgen.runtime.server.error_mapping import lacks_capability
 from mcpgen.runtime.server.exchange import Exchange, OpenRequest, ResponseBody
 from mcpgen.runtime.server.fair_turns import LARGE_BYTES
 from mcpgen.runtime.server.ledger import SESSION_BYTES, uris_bytes, waiting_bytes
+from mcpgen.runtime.server.subscription_state import Subscriptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from mcpgen.runtime.limits import Limits
     from mcpgen.runtime.protocol.capabilities import Peer
     from mcpgen.runtime.protocol.messages import RequestId
-    from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter
     from mcpgen.runtime.server.access import Access
     from mcpgen.runtime.server.engine import Engine
     from mcpgen.runtime.server.exchange import InputRound, ServerRequest, SessionOutput
@@ -38,40 +38,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.ledger import Account
     from mcpgen.runtime.server.quota import Entry
 
-__all__ = ["ServerSession", "SubscriptionStream", "Subscriptions"]
-
-
-class SubscriptionStream(Struct, eq=False):
-    """One open `subscriptions/listen`.
-
-    Attributes:
-        request: The request, whose id is that of the subscription.
-        filter: Which notifications it gets.
-        extensions: Which notifications of extensions it gets: the accepted filter of each, by identifier.
-        extension_bytes: The bytes of those.
-    """
-
-    request: OpenRequest
-    filter: SubscriptionFilter
-    extensions: Mapping[str, Any] = {}
-    extension_bytes: int = 0
-
-
-class Subscriptions(Struct, eq=False):
-    """What the clients of one connection are subscribed to.
-
-    Attributes:
-        uris: The resources that the client of the handshake subscribed to.
-        streams: The open `subscriptions/listen`, by id.
-    """
-
-    uris: dict[str, None] = {}
-    streams: dict[str | int, SubscriptionStream] = {}
-
-    @property
-    def size(self) -> int:
-        """How many resources are subscribed to, by the session and on all streams."""
-        return len(self.uris) + sum(len(each.filter.resource_subscriptions) for each in self.streams.values())
+__all__ = ["ServerSession"]
 
 
 class ServerSession:

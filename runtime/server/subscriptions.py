@@ -22,7 +22,7 @@ from mcpgen.runtime.protocol.value_syntax import uri_fault
 from mcpgen.runtime.server.exchange import ResponseBody
 from mcpgen.runtime.server.extensions import check_entries
 from mcpgen.runtime.server.ledger import HANDLER_BYTES, uris_bytes
-from mcpgen.runtime.server.server_session import SubscriptionStream
+from mcpgen.runtime.server.subscription_state import SubscriptionStream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -14,7 +14,8 @@ from mcpgen.runtime.protocol.newest import NEWEST
 from mcpgen.runtime.server import input_required
 from mcpgen.runtime.server.connection import Connection
 from mcpgen.runtime.server.exchange import Exchange, InputRound, OpenRequest, ServerRequest
-from mcpgen.runtime.server.server_session import ServerSession, SubscriptionStream
+from mcpgen.runtime.server.server_session import ServerSession
+from mcpgen.runtime.server.subscription_state import SubscriptionStream
 from mcpgen.runtime.transports import spawner
 from tests.faults.event_loop_turns import unjudged, until
 from tests.faults.faulty_handlers import Guest

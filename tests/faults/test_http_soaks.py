@@ -22,7 +22,8 @@ from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.http.server.stateless_request import StatelessConnection
 from mcpgen.runtime.server.connection import Connection
 from mcpgen.runtime.server.exchange import Exchange, InputRound, OpenRequest
-from mcpgen.runtime.server.server_session import ServerSession, SubscriptionStream
+from mcpgen.runtime.server.server_session import ServerSession
+from mcpgen.runtime.server.subscription_state import SubscriptionStream
 from mcpgen.runtime.transports import spawner
 from tests.faults.event_loop_turns import until
 from tests.faults.http_applications import attacked_site, held

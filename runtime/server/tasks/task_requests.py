@@ -18,11 +18,11 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UnsetType
 
 from mcpgen.generated.v2025_11_25 import models
-from mcpgen.generated.v2025_11_25.methods import REVISION, ErrorCode
-from mcpgen.runtime.errors import RequestError, UnsupportedByPeer, UsageError
+from mcpgen.generated.v2025_11_25.methods import REVISION
+from mcpgen.runtime.errors import UnsupportedByPeer, UsageError
 from mcpgen.runtime.protocol.capabilities import has_capability
 from mcpgen.runtime.server import notifications
 from mcpgen.runtime.server.exchange import ResponseBody
@@ -31,6 +31,7 @@ from mcpgen.runtime.server.functions.tools import TaskSupport
 from mcpgen.runtime.server.ledger import request_bytes
 from mcpgen.runtime.server.tasks.extension_tasks import EXTENSION, ExtensionTasks, principal_of_user
 from mcpgen.runtime.server.tasks.handshake_tasks import Tasks
+from mcpgen.runtime.server.tasks.task_augmentation import asks_for_task, requested_task, runs_as_task
 from mcpgen.runtime.server.tasks.task_store import NewTask, StoreFailed, TaskCall
 from mcpgen.runtime.server.tasks.task_worker import TaskWorker, new_worker, stop_detached
 
@@ -46,43 +47,10 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.tasks.running_task import RunningTask
     from mcpgen.runtime.server.tasks.task_store import Outcome, TaskStore
 
-__all__ = ["TaskRequests", "TaskSupport", "runs_as_task", "serve_tasks"]
-
-
-class _TaskParam(Struct):
-    """The member of the params by which a client of 2025-11-25 asks for a task."""
-
-    task: Raw | UnsetType = UNSET
+__all__ = ["TaskRequests", "TaskSupport", "serve_tasks"]
 
 
 _TOOL_CALLS: Final = ("tasks", "requests", "tools", "call")
-
-_decode_task: Final = msgspec.json.Decoder(_TaskParam).decode
-
-
-def runs_as_task(support: TaskSupport, *, is_asked: bool, is_offered: bool) -> bool:
-    """Return whether a ``tools/call`` runs as a task.
-
-    Args:
-        support: ``execution.taskSupport`` of the tool.
-        is_asked: Whether the request has ``task``.
-        is_offered: Whether the server declares ``tasks.requests.tools.call`` to this client. If not, ``task`` is
-            ignored, and a tool that requires it is called like any other.
-
-    Raises:
-        RequestError: The tool does not support tasks, or requires one.
-    """
-    if not is_offered:
-        return False
-    if is_asked and support == "forbidden":
-        raise RequestError(
-            ErrorCode.METHOD_NOT_FOUND, "This tool cannot run as a task; call it without the `task` parameter"
-        )
-    if support == "required" and not is_asked:
-        raise RequestError(
-            ErrorCode.METHOD_NOT_FOUND, "This tool runs only as a task; add the `task` parameter to the call"
-        )
-    return is_asked
 
 
 class TaskRequests:
@@ -184,7 +152,7 @@ class TaskRequests:
         if peer.era == "handshake":
             # Every other revision has no tasks. A tool that was registered later declares nothing to this session.
             is_offered = peer.revision == REVISION and has_capability(session.declared, _TOOL_CALLS)
-            is_asked = is_offered and not isinstance(exchange.raw, UnsetType) and _asks_for_task(exchange.raw)
+            is_asked = is_offered and not isinstance(exchange.raw, UnsetType) and asks_for_task(exchange.raw)
             return runs_as_task(support, is_asked=is_asked, is_offered=is_offered)
         if support == "forbidden":
             return False
@@ -249,7 +217,7 @@ class TaskRequests:
                     return  # a requestor must not rely on this notification
 
         raw = b"{}" if isinstance(exchange.raw, UnsetType) else exchange.raw
-        params = models.CallToolRequestParams(name=exchange.params.name, task=_requested(raw))
+        params = models.CallToolRequestParams(name=exchange.params.name, task=requested_task(raw))
         principal = self._principal(session, request.peer)
         if not session.user:
             self._principals.add(principal)
@@ -413,12 +381,3 @@ def _call(exchange: Exchange, peer: Peer, user: str) -> TaskCall:
 def _scopes(engine: Engine, exchange: Exchange) -> tuple[str, ...]:
     find = engine.handlers.scopes
     return () if find is None else tuple(sorted(find("tools/call", exchange.params.name) or ()))
-
-
-def _asks_for_task(raw: Raw) -> bool:
-    return not isinstance(_decode_task(raw).task, UnsetType)
-
-
-def _requested(raw: Raw | bytes) -> models.TaskMetadata:
-    task = _decode_task(raw).task
-    return models.TaskMetadata() if isinstance(task, UnsetType) else msgspec.json.decode(task, type=models.TaskMetadata)

@@ -19,7 +19,8 @@ from mcpgen.runtime.limits import TaskLimits
 from mcpgen.runtime.server.tasks.handshake_tasks import Tasks
 from mcpgen.runtime.server.tasks.memory_task_store import MemoryTaskStore
 from mcpgen.runtime.server.tasks.running_task import MAX_STATUS_MESSAGE_CHARS, RunningTask, related
-from mcpgen.runtime.server.tasks.task_requests import TaskRequests, TaskSupport, runs_as_task
+from mcpgen.runtime.server.tasks.task_augmentation import runs_as_task
+from mcpgen.runtime.server.tasks.task_requests import TaskRequests, TaskSupport
 from mcpgen.runtime.server.tasks.task_store import Outcome, StoreFull, TaskRecord
 
 if TYPE_CHECKING:
