@@ -29,7 +29,7 @@ class Validators:
         self._document = dict(document)
         self._section = "$defs" if "$defs" in document else "definitions"
         self._kind = validator_for(self._document)
-        self._kind.check_schema(self._document)
+        jsonschema_rs.meta.validate(self._document)
         self.names = frozenset(document[self._section])
         self._fast: dict[str, Any] = {}
         self._reference: dict[str, Validator] = {}

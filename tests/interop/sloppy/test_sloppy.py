@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ from tests.interop.sloppy.scripted_client import script
 from tests.interop.sloppy.scripted_server import ScriptedServer
 from tests.oracle.subjects import patched
 from tests.oracle.validators import Validators
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import BUSY_SECONDS, PATIENCE_SECONDS
 
 HERE = Path(__file__).parent
 
@@ -96,7 +96,8 @@ def all_in_memory(*, strict: bool) -> dict[Key, Verdict]:
         patch.setattr(interop_server.server._engine.reading, "is_strict", strict)
         patch.syspath_prepend(HERE / "readers")  # where the readers import from, which other programs run
         ours, reading = importlib.import_module("mcpgen_reader"), importlib.import_module("reading")
-        patch.setattr(reading, "DEADLINE_SECONDS", PATIENCE_SECONDS)
+        # A strict client waits in vain for an answer that it has refused to read.
+        patch.setattr(reading, "DEADLINE_SECONDS", BUSY_SECONDS if strict else PATIENCE_SECONDS)
         outcome = partial(reading.outcome, connection=ours.connection, wire=ours.wire)
         return anyio.run(partial(ours_in_memory, strict=strict), outcome)
 
@@ -183,9 +184,14 @@ def is_valid(text: str, accepts: Any) -> bool:
     return bool(accepts(value))
 
 
+@cache
+def validators_of(revision: str) -> Validators:
+    return Validators(patched(revision))
+
+
 def refused_by_the_schema(kind: Kind, revision: str) -> bool:
     """Return whether the schema of *revision* refuses what a server of *kind* answers, or a client of it sends."""
-    validators = Validators(patched(revision))
+    validators = validators_of(revision)
     if kind.name in client_kinds() and client_kinds()[kind.name] is kind:
         requests = {each["method"]: each for step in script(kind, revision) for each in as_messages(step.text)}
         definitions = closed_documents.document(revision).client_requests
