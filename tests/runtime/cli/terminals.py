@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import pty
@@ -71,6 +72,15 @@ class Terminal:
 
     def types(self, text: str) -> None:
         os.write(self._master, text.encode())
+
+    def interrupt(self) -> None:
+        """Press Ctrl-C until the program ends: ``input()`` of CPython misses one that comes just before it reads."""
+        until = time.monotonic() + PATIENCE_SECONDS
+        while self.process.poll() is None:
+            assert time.monotonic() < until, f"Ctrl-C did not end it; to be seen was {self._seen!r}"
+            self.types("\x03")
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(1)
 
     def end(self) -> tuple[int, str, str]:
         """Return the exit status, what it has written to its output, and all that was to be seen."""

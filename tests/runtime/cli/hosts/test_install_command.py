@@ -224,7 +224,7 @@ def test_the_user_is_asked(answer: str, status: int, home: Path, at_terminal: Ca
 def test_an_interrupt_at_the_question_changes_nothing(home: Path, at_terminal: Callable[..., Terminal]) -> None:
     terminal = at_terminal("install", "shop.py", "--host", "claude-code", is_output_too=True)
     terminal.sees("Write this into the configuration of Claude Code? [y/N]: ")
-    terminal.types("\x03")
+    terminal.interrupt()
     end = terminal.end()
 
     assert 130 == end[0]

@@ -300,11 +300,12 @@ async def test_the_owner_with_the_most_streams_loses_the_least_recently_used(lim
 async def test_streams_expire(limited: NewLimited) -> None:
     async with opened(lambda: limited(lifetime_seconds=0.2, max_streams=3)) as one:
         await one.add_events("{s}:events", [("a", 1, b"x"), ("b", 1, b"x")])
-        while await stored(one, "a") is not None:  # noqa: ASYNC110 (the server's clock)
-            await anyio.sleep(0.01)
+        for each in ("a", "b"):
+            while await stored(one, each) is not None:  # noqa: ASYNC110 (the server's clock)
+                await anyio.sleep(0.01)
         await one.add_events("{s}:events", [("c", 1, b"x")])
 
-        assert (None, [1]) == (await stored(one, "b"), await stored(one, "c"))
+        assert [1] == await stored(one, "c")
 
 
 @needs_redis
@@ -376,6 +377,7 @@ async def test_a_listener_is_told_that_its_connection_broke(server: RedisServer)
 
 
 @needs_redis
+@pytest.mark.slow
 async def test_an_operation_ends_within_its_time_limit(server: RedisServer) -> None:
     async with opened(lambda: Redis(server.url, timeout_seconds=0.2)) as one:
         assert {} == await one.read("k")
