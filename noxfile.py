@@ -118,28 +118,30 @@ def _pyright_on_the_package(session: nox.Session, env: dict[str, str]) -> None:
 def tests(session: nox.Session) -> None:
     """Run the fast tests."""
     install(session, "test")
-    _pytest(session, "-m", "not slow and not package and not docs")
+    _pytest(session, "-m", "not slow and not package and not docs", "--numprocesses=auto")
 
 
 @nox.session
 def slow(session: nox.Session) -> None:
     """Run the slow tests, those included that have mypy and pyright judge generated packages and the guide."""
     install(session, "types")
-    _pytest(session, "-m", "slow and not package and not docs")
+    # Many of these tests wait for processes, so more run at once than there are processors.
+    several = f"--numprocesses={round(1.5 * (os.cpu_count() or 1))}"
+    _pytest(session, "-m", "slow and not package and not docs", several)
 
 
 @nox.session
 def coverage(session: nox.Session) -> None:
     """Run the fast and the slow tests with branch coverage of the installed package, which takes twice as long."""
     install(session, "types")
-    _pytest(session, "-m", "not package and not docs", "--cov", "--cov-report=term")
+    _pytest(session, "-m", "not package and not docs", "--numprocesses=auto", "--cov", "--cov-report=term")
 
 
 def _pytest(session: nox.Session, *options: str) -> None:
     # The script rather than "python -m pytest", which would put the checkout's rooms on sys.path.
     # Not session.create_tmp(), which would also put the tests' temporary folders inside this checkout.
     env = SAFE | {"COVERAGE_FILE": str(HERE / ".nox" / "coverage")}
-    session.run("pytest", *options, "--quiet", "--numprocesses=auto", *session.posargs, env=env)
+    session.run("pytest", *options, "--quiet", "--dist=worksteal", *session.posargs, env=env)
 
 
 @nox.session(python=PYTHONS[0])  # for newer ones, the oldest releases have no wheels

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
+import zlib
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,36 @@ os.environ["XDG_STATE_HOME"] = os.devnull
 # Machines are busy and slow at times, and no property here is about time.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+
+
+# A slow test with fewer cases than this, beside asyncio and trio, runs all of them on both.
+FEWEST_CASES = 4
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Run each case of a slow test on asyncio or on trio; on both if `MCPGEN_EVERY_CASE` is set.
+
+    Half of the cases run on each. Otherwise, `nox -s slow` would take a quarter longer.
+    """
+    if os.environ.get("MCPGEN_EVERY_CASE"):
+        return
+    tests: dict[str, dict[str, dict[str, pytest.Item]]] = defaultdict(lambda: defaultdict(dict))
+    for item in items:
+        called = getattr(item, "callspec", None)
+        params = {} if called is None else called.params
+        backend = params.get("anyio_backend", params.get("backend"))
+        if backend in ("asyncio", "trio") and item.get_closest_marker("slow") is not None:
+            tests[item.nodeid.partition("[")[0]][item.name.replace(backend, "")][backend] = item
+    dropped = {
+        each[("asyncio", "trio")[zlib.crc32(case.encode()) % 2]]
+        for cases in tests.values()
+        if len(cases) >= FEWEST_CASES
+        for case, each in cases.items()
+        if len(each) > 1
+    }
+    if dropped:
+        config.hook.pytest_deselected(items=[each for each in items if each in dropped])
+        items[:] = [each for each in items if each not in dropped]
 
 
 @pytest.fixture(scope="session", autouse=True)

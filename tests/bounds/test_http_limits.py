@@ -56,6 +56,7 @@ def test_more_sessions_than_allowed_displace_or_are_refused(victims: Victims) ->
     assert 200 in statuses
 
 
+@pytest.mark.slow
 def test_more_open_requests_than_allowed_are_refused(victims: Victims) -> None:
     http = victims.http(http={"max_open": 3})
     for _ in range(3):
@@ -82,6 +83,7 @@ def test_more_bytes_than_allowed_are_refused(victims: Victims, *, is_complete: b
 
 
 @pytest.mark.parametrize("limit", ["idle_seconds", "handshake_seconds"])
+@pytest.mark.slow
 def test_a_session_that_is_silent_for_too_long_ends(victims: Victims, limit: str) -> None:
     http = victims.http(http={limit: 0.3})
     reply = http.ask(posted(initialize()))
@@ -93,6 +95,7 @@ def test_a_session_that_is_silent_for_too_long_ends(victims: Victims, limit: str
     assert 404 == http.ask(posted(message("ping", 2), own)).status
 
 
+@pytest.mark.slow
 def test_a_body_that_does_not_arrive_in_time_is_refused(victims: Victims) -> None:
     http = victims.http(http={"body_seconds": 0.3})
     refused = http.ask(called("echo")[:-1])
@@ -101,6 +104,7 @@ def test_a_body_that_does_not_arrive_in_time_is_refused(victims: Victims) -> Non
     assert "body_seconds" in refused.json["error"]["message"]
 
 
+@pytest.mark.slow
 def test_an_answer_that_takes_longer_becomes_a_stream(victims: Victims) -> None:
     http = victims.http(http={"stream_after_seconds": 0.1})
     line, _ = stream(http, "drowse", seconds=0.5)
@@ -108,6 +112,7 @@ def test_an_answer_that_takes_longer_becomes_a_stream(victims: Victims) -> None:
     assert "awake" == line.messages()[-1]["result"]["content"][0]["text"]
 
 
+@pytest.mark.slow
 def test_a_silent_stream_gets_a_comment(victims: Victims) -> None:
     http = victims.http(http={"keep_alive_seconds": 0.1})
     line = http.line()
@@ -117,6 +122,7 @@ def test_a_silent_stream_gets_a_comment(victims: Victims) -> None:
     assert any(line.chunk().startswith(b":") for _ in range(3))
 
 
+@pytest.mark.slow
 def test_a_client_that_does_not_read_loses_its_connection(victims: Victims) -> None:
     http = victims.http(http={"write_seconds": 0.5})
     line = http.line(receive_bytes=4096)
@@ -131,6 +137,7 @@ def test_a_client_that_does_not_read_loses_its_connection(victims: Victims) -> N
     assert [] == seen.losses
 
 
+@pytest.mark.slow
 def test_a_stream_says_when_to_come_back(victims: Victims) -> None:
     http = victims.http(http={"retry_seconds": 7})
     line, own, _ = joined(http)
@@ -145,6 +152,7 @@ def test_a_stream_says_when_to_come_back(victims: Victims) -> None:
     [({}, 20), ({"max_kept_messages": 5}, 5), ({"max_kept_bytes": 4000}, 4)],
     ids=["default", "max_kept_messages", "max_kept_bytes"],
 )
+@pytest.mark.slow
 def test_a_session_without_a_stream_has_some_messages_kept_for_it(
     victims: Victims, limits: dict[str, int], kept: int
 ) -> None:
@@ -173,6 +181,7 @@ def declared(size: int) -> bytes:
 
 
 @pytest.mark.parametrize(("limits", "is_tight"), [({"max_sessions_bytes": 200_000}, True), ({}, False)])
+@pytest.mark.slow
 def test_sessions_in_use_that_cost_more_bytes_than_allowed_are_refused(
     victims: Victims, limits: dict[str, int], *, is_tight: bool
 ) -> None:
@@ -196,6 +205,7 @@ def test_sessions_in_use_that_cost_more_bytes_than_allowed_are_refused(
     assert begun * 20_000 <= charged
 
 
+@pytest.mark.slow
 def test_idle_sessions_make_room_for_the_bytes_of_others(victims: Victims) -> None:
     http = victims.http(http={"max_sessions_bytes": 200_000})
     replies = [http.ask(declared(20_000)) for _ in range(20)]
@@ -207,6 +217,7 @@ def test_idle_sessions_make_room_for_the_bytes_of_others(victims: Victims) -> No
 
 
 @pytest.mark.parametrize(("limits", "is_tight"), [({"max_unread_bytes": 8 * MIB}, True), ({}, False)])
+@pytest.mark.slow
 def test_more_unread_bytes_than_allowed_are_refused(
     victims: Victims, limits: dict[str, int], *, is_tight: bool
 ) -> None:
@@ -230,6 +241,7 @@ def test_more_unread_bytes_than_allowed_are_refused(
     [({"rate_limit": {"per_second": 0.001, "burst": 3}}, [200, 200, 200, 429, 429]), ({}, [200] * 5)],
     ids=["rate_limit", "default"],
 )
+@pytest.mark.slow
 def test_calls_above_the_rate_limit_are_refused(victims: Victims, limits: dict[str, Any], statuses: list[int]) -> None:
     http = victims.http(http=limits)
     replies = [http.ask(called("echo")) for _ in range(5)]
@@ -244,6 +256,7 @@ EVENTS = {"max_streams": 2, "max_events_per_stream": 3, "max_bytes": 5000, "life
 
 
 @pytest.mark.parametrize("limit", EVENTS)
+@pytest.mark.slow
 def test_events_above_a_limit_of_the_store_are_forgotten(victims: Victims, limit: str) -> None:
     http = victims.http(http={"stream_after_seconds": 0.05}, events={limit: EVENTS[limit]})
     line, own = stream(http, "fill", count=10, size=1000)
@@ -258,6 +271,7 @@ def test_events_above_a_limit_of_the_store_are_forgotten(victims: Victims, limit
     assert 400 == resumed(http, own, first)
 
 
+@pytest.mark.slow
 def test_events_within_the_limits_are_there(victims: Victims) -> None:
     http = victims.http(http={"stream_after_seconds": 0.05}, events={})
     line, own = stream(http, "fill", count=10, size=1000)

@@ -37,6 +37,7 @@ def retried(http: Http, tool: str, demand: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_a_state_that_another_server_sealed_is_refused_though_they_share_keys(victims: Victims) -> None:
     one, other = victims.http(name="one", keys=KEYS), victims.http(name="other", keys=KEYS)
     demand = asked(one, "ask_again")
@@ -45,6 +46,7 @@ def test_a_state_that_another_server_sealed_is_refused_though_they_share_keys(vi
     assert "accept" == retried(one, "ask_again", demand)["result"]["content"][0]["text"]
 
 
+@pytest.mark.slow
 def test_another_worker_of_the_same_server_accepts_the_state(victims: Victims) -> None:
     workers = [victims.http(keys=KEYS) for _ in range(2)]
     demand = asked(workers[0], "ask_again")
@@ -52,6 +54,7 @@ def test_another_worker_of_the_same_server_accepts_the_state(victims: Victims) -
     assert "accept" == retried(workers[1], "ask_again", demand)["result"]["content"][0]["text"]
 
 
+@pytest.mark.slow
 def test_the_reason_is_true_if_another_worker_holds_the_handler(victims: Victims) -> None:
     workers = [victims.http(keys=KEYS) for _ in range(2)]
     demand = asked(workers[0], "ask")
@@ -73,6 +76,7 @@ def test_a_live_handler_does_not_expire_by_a_jump_of_the_wall_clock(victims: Vic
 
 @pytest.mark.parametrize("kind", ["one header", "many headers", "target"])
 @pytest.mark.parametrize("is_at_once", [True, False], ids=["in one read", "in pieces"])
+@pytest.mark.slow
 def test_a_head_over_64_kib_gets_431(victims: Victims, kind: str, *, is_at_once: bool) -> None:
     http = victims.http()
     body = request(1, "tools/call", {"name": "echo"})
@@ -96,6 +100,7 @@ def test_a_head_over_64_kib_gets_431(victims: Victims, kind: str, *, is_at_once:
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "br", "gzip, identity"])
+@pytest.mark.slow
 def test_a_content_encoding_gets_415(victims: Victims, encoding: str) -> None:
     http = victims.http()
     data = called("echo").replace(b"\r\n\r\n", f"\r\nContent-Encoding: {encoding}\r\n\r\n".encode(), 1)
@@ -109,6 +114,7 @@ def test_a_content_encoding_gets_415(victims: Victims, encoding: str) -> None:
 
 @pytest.mark.parametrize("when", ["at once", "later", "from a future"])
 @pytest.mark.parametrize("era", ["stateless", "session", "stdio"])
+@pytest.mark.slow
 def test_a_tool_that_raises_generator_exit_gets_an_error_response(victims: Victims, era: str, when: str) -> None:
     if era == "stdio":
         stdio = victims.stdio()
@@ -159,6 +165,7 @@ async def test_waiting_calls_fail_if_the_server_of_their_session_is_gone_for_goo
     assert 3 == len(failures)
 
 
+@pytest.mark.slow
 def test_a_session_of_the_server_that_is_gone_is_unknown_to_the_next(victims: Victims) -> None:
     first, second = victims.http(), victims.http()
     _, own, _ = joined(first)

@@ -65,6 +65,7 @@ def write_five(stdio: Stdio, body: bytes) -> None:
 
 
 @pytest.mark.parametrize("limit", REFUSED)
+@pytest.mark.slow
 def test_below_the_default_limit_the_same_requests_are_not_refused(victims: Victims, limit: str) -> None:
     stdio = victims.stdio(REFUSED[limit][1])
     write_five(stdio, REFUSED[limit][2])
@@ -74,6 +75,7 @@ def test_below_the_default_limit_the_same_requests_are_not_refused(victims: Vict
 
 
 @pytest.mark.parametrize("limit", REFUSED)
+@pytest.mark.slow
 def test_above_a_limit_requests_are_refused_by_its_name(victims: Victims, limit: str) -> None:
     value, revision, body, count = REFUSED[limit]
     stdio = victims.stdio(revision, limits={limit: value})
@@ -93,6 +95,7 @@ def test_above_a_limit_requests_are_refused_by_its_name(victims: Victims, limit:
         assert limit in found["error"]["message"]
 
 
+@pytest.mark.slow
 def test_a_longer_batch_is_refused_by_the_name_of_its_limit(victims: Victims) -> None:
     http = victims.http(limits={"max_batch_length": 3})
     _, own, _ = joined(http, "2025-03-26")
@@ -103,6 +106,7 @@ def test_a_longer_batch_is_refused_by_the_name_of_its_limit(victims: Victims) ->
     assert 3 == len(http.ask(posted(batch(3, "ping", "{}"), *own)).json)
 
 
+@pytest.mark.slow
 def test_responses_to_a_batch_beyond_the_limit_are_errors_with_its_name(victims: Victims) -> None:
     stdio = victims.stdio("2025-03-26", limits={"max_batch_bytes": 10_000})
     stdio.write(batch(5, "resources/read", '{"uri":"big://4000"}') + b"\n")
@@ -122,6 +126,7 @@ def test_a_declaration_beyond_a_limit_begins_no_session(victims: Victims, limit:
     assert limit in stdio.receive()["error"]["message"]
 
 
+@pytest.mark.slow
 def test_an_id_beyond_the_limit_is_refused_by_its_name(victims: Victims) -> None:
     stdio = victims.stdio(limits={"max_id_chars": 100})
     for size in (101, 100):
@@ -148,6 +153,7 @@ def demanded(stdio: Stdio, demand: Any, tool: str, arguments: str = "{}") -> Any
     return stdio.receive()
 
 
+@pytest.mark.slow
 def test_a_call_that_waited_for_input_for_too_long_is_gone(victims: Victims) -> None:
     stdio = victims.stdio(limits={"waiting_seconds": 0.2})
     stdio.write(call("ask", meta=ELICITATION) + b"\n")
@@ -157,6 +163,7 @@ def test_a_call_that_waited_for_input_for_too_long_is_gone(victims: Victims) -> 
     assert "expired" in demanded(stdio, demand, "ask")["error"]["message"]
 
 
+@pytest.mark.slow
 def test_a_client_that_does_not_answer_fails_the_handler_that_asks(victims: Victims) -> None:
     stdio = victims.stdio("2025-11-25", is_open=False, limits={"answer_seconds": 0.2})
     stdio.write(initialize("2025-11-25", capabilities='{"elicitation":{}}') + b"\n")
@@ -194,6 +201,7 @@ def test_a_client_that_does_not_read_has_little_buffered_for_it(victims: Victims
     assert seen.grown < 64 * MIB
 
 
+@pytest.mark.slow
 def test_functions_that_do_not_end_are_cancelled_after_the_grace_period(victims: Victims) -> None:
     stdio = victims.stdio(limits={"grace_seconds": 0.2})
     stdio.call(1, "wait")

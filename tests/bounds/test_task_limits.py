@@ -119,6 +119,7 @@ def test_requests_that_wait_for_one_task_are_refused_above_the_limit(victims: Vi
         ("max_ttl_ms", 90_000, {"ttl": 10**9}, 90_000),
     ],
 )
+@pytest.mark.slow
 def test_a_lifetime_is_bounded(victims: Victims, limit: str, value: int, asked: dict[str, int], given: int) -> None:
     stdio = opened(victims, task_limits={limit: value})
 
@@ -126,6 +127,7 @@ def test_a_lifetime_is_bounded(victims: Victims, limit: str, value: int, asked: 
     assert given != created(opened(victims), 1, **asked)["result"]["task"]["ttl"]
 
 
+@pytest.mark.slow
 def test_a_task_is_gone_at_the_end_of_its_lifetime(victims: Victims) -> None:
     stdio = opened(victims, task_limits={"min_ttl_ms": 1, "max_ttl_ms": 300})
     task = created(stdio, 1, ttl=10**9)["result"]["task"]["taskId"]

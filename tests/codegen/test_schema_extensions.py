@@ -74,6 +74,7 @@ def test_an_extension_is_added_pinned_listed_and_verified(checkout: Path) -> Non
     assert "official file, byte for byte" in run("verify", "rooms", "official.json").stdout
 
 
+@pytest.mark.slow
 def test_an_added_extension_is_built_and_checked_with_all_others(checkout: Path) -> None:
     shutil.copytree(files("mcpgen") / "generated", checkout / "generated")  # type: ignore[arg-type] # a path of a checkout
     add(ROOMS, *NEW)

@@ -38,6 +38,7 @@ def test_a_connection_on_which_nothing_is_said_is_given_up(house: House) -> None
     assert line.is_closed()
 
 
+@pytest.mark.slow
 def test_a_head_that_never_ends_is_given_up_however_steadily_it_comes(house: House) -> None:
     line = house.line()
     sent = 0

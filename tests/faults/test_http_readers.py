@@ -60,6 +60,7 @@ def test_whoever_does_not_read_a_long_answer_is_hung_up_on(house: House) -> None
     assert house.held("VmHWM") - before < 128 * MEGABYTE
 
 
+@pytest.mark.slow
 def test_whoever_asks_on_and_reads_nothing_is_hung_up_on(house: House) -> None:
     line = narrow(house)
     line.flood(called("big", size=300_000), 1000)

@@ -155,6 +155,7 @@ def keeper(request: pytest.FixtureRequest) -> Generator[tuple[Keeper, Filling]]:
 
 
 @pytest.mark.parametrize("keeper", FILLINGS, indirect=True)
+@pytest.mark.slow
 def test_the_ledger_agrees_with_resident_memory(keeper: tuple[Keeper, Filling]) -> None:
     server, filling = keeper
     for _ in range(20):

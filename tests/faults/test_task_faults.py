@@ -254,6 +254,7 @@ async def test_a_worker_that_was_only_suspended_gives_up_its_tasks(place: str) -
 
 
 @needs_redis
+@pytest.mark.slow
 async def test_without_redis_a_request_is_refused_at_once_and_later_served(redis: RedisServer) -> None:
     server = Server("bakery", tasks=RedisTaskStore(redis.url, name="bakery", timeout_seconds=0.2))
     gate = anyio.Event()
@@ -287,6 +288,7 @@ async def test_without_redis_a_request_is_refused_at_once_and_later_served(redis
 
 
 @pytest.mark.spec("ext-tasks", "specification/draft/tasks#protocol-errors", "8bd22fbb")
+@pytest.mark.slow
 async def test_a_locked_store_is_an_error_of_the_request_and_recovers(tmp_path: Path) -> None:
     path = tmp_path / "tasks.db"
     server = Server("bakery", tasks=SqliteTaskStore(path, lock_seconds=0.01))
@@ -373,6 +375,7 @@ def test_a_store_that_others_could_write_becomes_private(tmp_path: Path) -> None
 
 
 @pytest.mark.filterwarnings("error::ResourceWarning")
+@pytest.mark.slow
 def test_a_store_that_is_dropped_leaves_no_open_file(tmp_path: Path) -> None:
     descriptors = Path("/proc/self/fd")
     if not descriptors.exists():
@@ -391,6 +394,7 @@ def test_a_store_that_is_dropped_leaves_no_open_file(tmp_path: Path) -> None:
     assert [] == open_files()
 
 
+@pytest.mark.slow
 async def test_a_thousand_startedwait_for_input_within_the_limits() -> None:
     server = Server("bakery", task_limits=TaskLimits(max_running_per_principal=1000))
 
@@ -489,6 +493,7 @@ def test_a_clock_that_is_set_forward_or_back_expires_no_task() -> None:
     assert 1007 == clock()
 
 
+@pytest.mark.slow
 async def test_a_question_without_an_answer_ends_with_its_task() -> None:
     server = Server("bakery", task_limits=TaskLimits(default_ttl_ms=1000))
     ended = anyio.Event()
@@ -542,6 +547,7 @@ async def test_a_server_that_stops_and_runs_again_takes_up_its_tasks(tmp_path: P
     assert "bread: decline None" == done["result"]["content"][0]["text"]
 
 
+@pytest.mark.slow
 async def test_a_full_disk_is_an_error_of_the_request_and_recovers(tmp_path: Path) -> None:
     store = SqliteTaskStore(tmp_path / "tasks.db")
     server = Server("bakery", tasks=store)
@@ -651,6 +657,7 @@ def kitchen(path: Path, runs: list[str]) -> Server[Any]:
     return server
 
 
+@pytest.mark.slow
 async def test_the_handshake_task_of_a_user_runs_again_when_its_worker_has_died(tmp_path: Path) -> None:
     runs: list[str] = []
     one, other = kitchen(tmp_path / "tasks.db", runs), kitchen(tmp_path / "tasks.db", runs)
@@ -673,6 +680,7 @@ async def test_the_handshake_task_of_a_user_runs_again_when_its_worker_has_died(
     assert ["again", "once", "asking", "again", "asking"] == runs[:3] + sorted(runs[3:])
 
 
+@pytest.mark.slow
 async def test_the_handshake_task_of_a_user_runs_again_when_its_session_has_ended(tmp_path: Path) -> None:
     runs: list[str] = []
     server = kitchen(tmp_path / "tasks.db", runs)
@@ -703,6 +711,7 @@ async def test_the_handshake_task_of_a_connection_ends_with_it(tmp_path: Path) -
     assert ["again"] == runs
 
 
+@pytest.mark.slow
 async def test_a_server_that_stops_leaves_the_handshake_task_of_a_user_to_another(tmp_path: Path) -> None:
     runs: list[str] = []
     first, second = kitchen(tmp_path / "tasks.db", runs), kitchen(tmp_path / "tasks.db", runs)

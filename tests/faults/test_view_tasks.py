@@ -119,6 +119,7 @@ async def test_a_worker_of_a_view_that_had_no_tasks_is_forgotten_by_any_other(tm
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+@pytest.mark.slow
 async def test_clients_of_a_server_and_its_views_do_not_find_the_tasks_of_each_other(
     tmp_path: Path, revision: str
 ) -> None:
@@ -140,6 +141,7 @@ async def test_clients_of_a_server_and_its_views_do_not_find_the_tasks_of_each_o
     assert ["working"] * 3 == alive
 
 
+@pytest.mark.slow
 async def test_the_list_of_a_view_has_its_own_tasks(tmp_path: Path) -> None:
     server = bakery(tmp_path / "tasks.db")
     view = server.only(names=["forever"])
@@ -221,6 +223,7 @@ async def test_a_request_waits_for_the_result_of_a_task_that_another_process_run
 
 
 @pytest.mark.parametrize("method", ["tasks/list", "tasks/get", "tasks/result"])
+@pytest.mark.slow
 async def test_a_store_that_fails_is_an_error_of_each_request_for_tasks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:

@@ -172,6 +172,7 @@ def test_what_must_come_from_a_server_passes() -> None:
     assert [] == wrong
 
 
+@pytest.mark.slow
 def test_what_comes_from_a_server_and_is_something_else_fails() -> None:
     passed: list[object] = []
     for server, feature, cell in SERVERS:

@@ -139,6 +139,7 @@ def test_progress_that_is_no_number_is_named(total: bool, told: str, caplog: pyt
 
 
 @pytest.mark.parametrize("given", [5, "abc", {"a": 1}])
+@pytest.mark.slow
 def test_a_roots_function_that_returns_no_list_is_named(given: object) -> None:
     def folders(_: object) -> Any:
         return given
@@ -171,6 +172,7 @@ def test_a_wrong_question_to_the_client_is_a_usage_error(
     assert "UsageError: " in caplog.text
 
 
+@pytest.mark.slow
 def test_a_dict_that_is_no_answer_to_a_form_is_named_with_its_function() -> None:
     def fill_in(_: object, __: object) -> Any:
         return {"size": 5}

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 server = Server("blocked", version="1.0", instructions="Wait.")
 
 revisions = pytest.mark.parametrize("revision", [each.label for each in REVISIONS])

@@ -62,6 +62,7 @@ def all_said(failure: BaseException) -> str:
 @pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("is_own_client", [False, True])
+@pytest.mark.slow
 async def test_a_server_that_refuses_shows_nothing(
     port: int, caplog: pytest.LogCaptureFixture, *, is_own_client: bool
 ) -> None:

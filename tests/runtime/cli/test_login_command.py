@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tests.runtime.cli.terminals import Terminal
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 NO_BROWSER = {"DISPLAY": "", "WAYLAND_DISPLAY": "", "BROWSER": "", "SSH_CONNECTION": "here"}
 

@@ -254,6 +254,7 @@ def test_a_store_needs_room_and_time(make: Callable[[], MemoryEventStore]) -> No
         make()
 
 
+@pytest.mark.slow
 def test_what_a_store_holds_is_what_it_counts() -> None:
     tracemalloc.start()
     try:
@@ -268,6 +269,7 @@ def test_what_a_store_holds_is_what_it_counts() -> None:
     assert held_bytes < 4_000_000 * 1.2  # containers grow ahead of what is put into them
 
 
+@pytest.mark.slow
 def test_dropped_messages_behind_an_old_one_keep_no_memory() -> None:
     store = filled(store_of(max_events_per_stream=10), "old", range(1))
     tracemalloc.start()
@@ -307,6 +309,7 @@ operations = st.lists(
     max_events=st.integers(1, 6),
     max_messages=st.integers(1, 8),
 )
+@pytest.mark.slow
 def test_bounds_hold_and_nobody_gets_a_part(
     operations: list[tuple[str, str, int]], max_streams: int, max_events: int, max_messages: int
 ) -> None:

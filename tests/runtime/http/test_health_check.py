@@ -77,6 +77,7 @@ async def test_a_worker_of_a_cluster_is_ready_when_it_has_joined() -> None:
 
 
 @needs_redis
+@pytest.mark.slow
 async def test_a_worker_is_not_ready_while_redis_is_gone(tmp_path: Path) -> None:
     with redis_server(tmp_path) as redis:
         app = Server("demo").asgi(health="/health", cluster=Redis(redis.url, timeout_seconds=0.5))

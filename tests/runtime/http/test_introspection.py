@@ -147,6 +147,7 @@ async def test_a_refused_token_is_not_asked_for_again_at_once(issuer: Issuer) ->
     assert 1 == len(issuer.forms)
 
 
+@pytest.mark.slow
 async def test_a_flood_of_invented_tokens_asks_a_bounded_number_of_questions(
     issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -167,6 +167,7 @@ class WithoutStreams(LoginWorld):
         await answer(send, 401, {"www-authenticate": f'Bearer resource_metadata="{self.origin}{PRM}"'}, b"")
 
 
+@pytest.mark.slow
 async def test_a_stream_that_the_server_refuses_does_not_open_one_login_page_after_the_other() -> None:
     async with served(WithoutStreams) as world, connect(world.url, auth=world.oauth(), revisions=["2025-11-25"]):
         with anyio.fail_after(PATIENCE_SECONDS):

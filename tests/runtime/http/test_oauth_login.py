@@ -165,6 +165,7 @@ async def test_a_login_on_trio(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @spec("2026-07-28", "basic/authorization/index#protocol-requirements")
+@pytest.mark.slow
 async def test_a_login_takes_longer_than_all_limits_of_calls_and_of_the_probe() -> None:
     async def slow(url: str) -> str:
         await anyio.sleep(1.5)
@@ -179,6 +180,7 @@ async def test_a_login_takes_longer_than_all_limits_of_calls_and_of_the_probe() 
         assert "Hello, Ann!" == await greet(world, world.oauth(visit=slow), limits=limits)
 
 
+@pytest.mark.slow
 async def test_a_slow_login_is_not_reported_as_a_slow_server(caplog: pytest.LogCaptureFixture) -> None:
     async def slow(url: str) -> str:
         await anyio.sleep(2.5)

@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.patience import PATIENCE_SECONDS
 
 
+@pytest.mark.slow
 def test_the_instruments_of_a_server() -> None:
     cases = Path(__file__).with_name("metrics_cases.py")
     command = [sys.executable, "-m", "pytest", str(cases), "--quiet", "-p", "no:cacheprovider", "-p", "no:xdist"]

@@ -159,6 +159,7 @@ def test_whatever_a_server_may_send_arrives_as_the_client_knows_it(native_revisi
 
 @pytest.mark.parametrize("label", LABELS)
 @pytest.mark.usefixtures("types_alone")
+@pytest.mark.slow
 def test_what_one_side_writes_the_other_reads_as_it_was(label: str) -> None:
     """Both sides of each message within a revision: requests, results, questions, answers and notifications."""
     server, client = Codec(label, label), Codec(label, label, "client")

@@ -194,6 +194,7 @@ def test_what_makes_up_most_of_a_frame_is_not_copied() -> None:
     ],
     ids=lambda value: json.dumps(value)[:30],
 )
+@pytest.mark.slow
 def test_the_memory_of_a_message_is_estimated_within_a_factor_of_two(value: Any) -> None:
     source = msgspec.json.encode(value)
     gc.collect()

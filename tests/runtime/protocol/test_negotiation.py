@@ -213,6 +213,7 @@ KEYS = [key for key, _ in MEMBERS.values()]
     meta=st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=3), JSON) | JSON,
     params=st.dictionaries(st.sampled_from(["requestState", "inputResponses", "name", "arguments", "x"]), JSON),
 )
+@pytest.mark.slow
 def test_a_quick_look_finds_what_a_slow_one_does(meta: Any, params: dict[str, Any]) -> None:
     whole = msgspec.json.encode({**params, "_meta": meta})
     spoilt = msgspec.json.encode({**params, "requestState": 5, "_meta": meta})  # makes the quick one give up

@@ -433,6 +433,7 @@ async def test_a_refused_request_to_the_client_raises_an_error_that_names_the_li
 
 
 @pytest.mark.parametrize("end", ["refused", "caught", "failed", "cancelled", "answered"])
+@pytest.mark.slow
 async def test_what_has_ended_is_freed_without_a_garbage_collection(end: str) -> None:
     server = made(max_waiting=1)
 

@@ -353,6 +353,7 @@ async def test_what_does_not_fit_into_the_response_to_a_batch_is_answered_with_a
     assert "result" in alone
 
 
+@pytest.mark.slow
 async def test_a_parked_call_does_not_keep_what_stood_beside_its_params() -> None:
     asks = Server("asks", version="1.0")
 

@@ -41,6 +41,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.parametrize("course", COURSES)
+@pytest.mark.slow
 async def test_free_memory_is_returned_when_there_is_much(monkeypatch: pytest.MonkeyPatch, course: str) -> None:
     uses, expected = COURSES[course]
     coming, used, resident, now = iter(uses), 40, 40, 0
@@ -92,6 +93,7 @@ class _Garbage:
         pytest.param(1000, (0, 10, 10), ("cleared",), id="the program has turned off garbage collection"),
     ],
 )
+@pytest.mark.slow
 async def test_what_keeps_arenas_is_freed_when_few_objects_are_in_use(
     monkeypatch: pytest.MonkeyPatch, blocks: int, thresholds: tuple[int, int, int], freed: tuple[str, ...]
 ) -> None:
@@ -120,6 +122,7 @@ async def test_what_keeps_arenas_is_freed_when_few_objects_are_in_use(
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # those of trio end by themselves
+@pytest.mark.slow
 async def test_threads_that_were_idle_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_asyncio.WorkerThread, "MAX_IDLE_TIME", 0)
     meeting, before = threading.Barrier(3), set(threading.enumerate())
@@ -137,6 +140,7 @@ async def test_threads_that_were_idle_end(monkeypatch: pytest.MonkeyPatch) -> No
     assert [each.is_alive() for each in ended] == [False, False]
 
 
+@pytest.mark.slow
 async def test_a_process_that_may_start_no_thread_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: object) -> None:
         raise RuntimeError("can't start new thread")

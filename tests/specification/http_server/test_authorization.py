@@ -817,6 +817,7 @@ async def test_a_stream_without_an_end_of_its_own_ends_with_its_token() -> None:
 
 
 @spec("2025-11-25", "basic/authorization#access-token-usage")
+@pytest.mark.slow
 async def test_a_call_is_answered_although_its_token_expires() -> None:
     server = Server("slow")
 

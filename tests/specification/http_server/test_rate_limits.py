@@ -129,6 +129,7 @@ async def test_users_have_limits_of_their_own() -> None:
 
 
 @spec("2026-07-28", "server/tools#security-considerations")
+@pytest.mark.slow
 async def test_none_turns_it_off_and_the_default_lets_a_thousand_calls_pass() -> None:
     async with caller(demo(), NEWEST) as peer:
         assert {200} == set(await statuses(peer, 500))

@@ -267,6 +267,7 @@ async def test_an_integral_number_is_an_integer_however_it_is_written(revision: 
 
 
 @spec("2026-07-28", "basic/index#error-codes", "bfe8afec")
+@pytest.mark.slow
 def test_no_code_of_this_package_is_one_of_those_that_are_left_to_earlier_implementations() -> None:
     from mcpgen.generated.v2026_07_28.methods import ErrorCode
 

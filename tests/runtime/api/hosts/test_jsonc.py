@@ -19,6 +19,7 @@ VALUES = st.recursive(
 
 
 @given(value=VALUES, indent=st.sampled_from([None, 2, "\t"]), is_ascii=st.booleans())
+@pytest.mark.slow
 def test_it_reads_json_as_json_does(value: Any, indent: int | str | None, *, is_ascii: bool) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=is_ascii)
 

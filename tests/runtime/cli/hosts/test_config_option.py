@@ -91,6 +91,7 @@ def test_without_a_name_inspect_shows_all_and_one_that_fails_does_not_stop_it(co
     assert SECRET not in done.output
 
 
+@pytest.mark.slow
 def test_a_sole_server_needs_no_name(config: str, tmp_path: Path) -> None:
     whole = json.loads((tmp_path / "mcp.json").read_text(encoding="utf-8").partition("\n")[2])
     del whole["mcpServers"]["broken"]
@@ -150,6 +151,7 @@ def test_json_of_all_servers_is_one_object(config: str) -> None:
     assert "Error: 'no-such-program' cannot be started" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_name_of_a_server_is_not_shown_as_its_command(config: str) -> None:
     assert "\n  server         shop\n" in run("inspect", "--config", config).stdout
     assert "shop" == json.loads(run("inspect", "--json", "--config", config).stdout)["shop"]["server"]

@@ -76,6 +76,7 @@ def result_of(done: subprocess.CompletedProcess[str]) -> Any:
     return json.loads(done.stdout)["result"]["structuredContent"]["result"]
 
 
+@pytest.mark.slow
 def test_a_server_of_the_configuration_is_traced_in_its_environment(config: str) -> None:
     done = trace("--config", config, "--server", "shop")
 

@@ -59,6 +59,7 @@ def adder() -> Server:
     return server
 
 
+@pytest.mark.slow
 async def test_plain_calls_in_known_sessions_send_nothing(redis: RedisServer, admin: Any) -> None:
     calls = 1500
     unlimited = HttpLimits(rate_limit=None)

@@ -38,6 +38,7 @@ def session_of(workers: Workers, worker: int, client: Any) -> Any:
     return workers.front.apps[worker]._state.sessions.peek(client.session)
 
 
+@pytest.mark.slow
 async def test_sessions_that_are_used_elsewhere_count_at_their_home(cluster: Callable[[], Cluster]) -> None:
     limits = HttpLimits(max_sessions=3, idle_seconds=IDLE_SECONDS)
     async with running(demo(), cluster, workers=2, limits=limits) as workers:

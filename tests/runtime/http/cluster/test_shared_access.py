@@ -135,6 +135,7 @@ async def test_a_relayed_retry_has_the_access_of_its_token(cluster: Callable[[],
     assert "decline ann a@example.com" == said["result"]["content"][0]["text"]
 
 
+@pytest.mark.slow
 async def test_a_relayed_stream_ends_with_its_token(cluster: Callable[[], Cluster]) -> None:
     async def verify(value: str) -> Access | None:
         if value != "short":

@@ -173,6 +173,7 @@ async def test_a_plain_call_in_a_known_session_costs_no_round_trip() -> None:
         assert before == shared.count
 
 
+@pytest.mark.slow
 async def test_a_session_that_one_worker_keeps_busy_does_not_expire_at_another(cluster: Callable[[], Cluster]) -> None:
     limits = HttpLimits(idle_seconds=0.4, handshake_seconds=60)
     async with running(demo(), cluster, limits=limits) as workers:

@@ -75,6 +75,7 @@ def node(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[RedisServe
 
 
 @needs_redis
+@pytest.mark.slow
 async def test_all_keys_of_a_server_are_in_one_slot_and_expire(node: RedisServer) -> None:
     key = ClusterWorker(MemoryCluster(), "a {server} of ü").key
     streams = [f"{owner}.s.{number}" for owner in "ab" for number in range(3)]

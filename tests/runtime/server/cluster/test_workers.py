@@ -54,6 +54,7 @@ async def until_trusted(worker: ClusterWorker, *, trusted: bool = True) -> None:
         await anyio.sleep(0.01)
 
 
+@pytest.mark.slow
 async def test_copies_are_trusted_while_messages_arrive() -> None:
     cluster = Fragile()
     worker = ClusterWorker(cluster, "demo")
@@ -70,6 +71,7 @@ async def test_copies_are_trusted_while_messages_arrive() -> None:
         assert generation == worker.generation
 
 
+@pytest.mark.slow
 async def test_copies_are_not_trusted_while_the_cluster_cannot_be_reached() -> None:
     cluster = Fragile()
     worker = ClusterWorker(cluster, "demo")

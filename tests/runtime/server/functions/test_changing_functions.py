@@ -400,6 +400,7 @@ async def test_a_view_declares_only_what_it_has_shown(revision: str) -> None:
     assert {"resources", "logging", "tools"} == set(view._engine.handlers.capabilities(revision))
 
 
+@pytest.mark.slow
 async def test_a_view_that_only_its_application_holds_follows_the_server() -> None:
     server = shop()
     engine = server.only(tags={"admin"})._engine
@@ -409,6 +410,7 @@ async def test_a_view_that_only_its_application_holds_follows_the_server() -> No
     assert {"prompts": []} == {"prompts": list(engine.handlers._handlers._registry.prompts.entries)}
 
 
+@pytest.mark.slow
 async def test_a_view_that_nothing_holds_is_forgotten() -> None:
     server = shop()
     for _ in range(3):
