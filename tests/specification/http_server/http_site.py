@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.api.server import Server
     from tests.harness.redis_servers import RedisServer
+    from tests.specification.http_server.asgi_exchange import Exchange
 
 
 class Site(Web):
@@ -39,6 +40,15 @@ class Site(Web):
         self.overseer.is_closing = True
         assert self.lifespan is not None
         assert {"type": "lifespan.shutdown.complete"} == await self.lifespan.ask("shutdown")
+
+    async def leave(self, exchange: Exchange) -> None:
+        """Close the only open connection, and return when the worker that answers knows."""
+        apps = self.app.apps if isinstance(self.app, WorkerFront) else [self.app]
+        exchange.leave()
+        await exchange.returned()
+        with anyio.fail_after(PATIENCE_SECONDS):
+            while any(each._state.open_responses for each in apps):
+                await anyio.lowlevel.checkpoint()
 
     async def leave_all(self) -> None:
         """Close all connections."""
