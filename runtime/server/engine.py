@@ -21,6 +21,7 @@ from mcpgen.runtime.protocol.argument_checks import check_texts
 from mcpgen.runtime.protocol.reading_policy import ReadingPolicy
 from mcpgen.runtime.protocol.subscriptions import RESOURCE_UPDATED
 from mcpgen.runtime.server.change_delivery import ChangeDelivery
+from mcpgen.runtime.server.elicitation_ids import ElicitationIds
 from mcpgen.runtime.server.fair_turns import FairTurns
 from mcpgen.runtime.server.functions.worker_threads import CALLER
 from mcpgen.runtime.server.ledger import HANDLER_BYTES, Ledger
@@ -101,6 +102,7 @@ class Engine:
         connections: The connections that get notifications of changes, each with its event loop.
         parked: The exchanges that wait for a stateless client's retry.
         sealer: Seals the states of those.
+        elicitation_ids: Which clients got which id of an elicitation by URL.
         process: Names this engine in them.
         view_name: Tells the view of a server that this engine serves from other views; empty for the server itself.
         is_expiring: Whether a connection already expires parked requests and tasks.
@@ -137,6 +139,7 @@ class Engine:
         self.process: str = self.new_token()
         self.clock: Callable[[], float] = time.monotonic
         self.parked: ParkedRequests = ParkedRequests(limits, self.clock, self.ledger)
+        self.elicitation_ids: ElicitationIds = ElicitationIds()
         self.state: Any = None
         self.view_name: str = ""
         self._viewed: Engine | None = None

@@ -31,7 +31,7 @@ from mcpgen.runtime.server.error_mapping import unsupported_error, url_elicitati
 from mcpgen.runtime.server.exchange import Exchange, ResponseBody, ServerRequest
 from mcpgen.runtime.server.parked_requests import TooManyParked
 from mcpgen.runtime.server.request_state import MAX_CONTENT_BYTES, StateRefused, StateTooLarge
-from mcpgen.runtime.server.server_requests import flush_soon, read_result, require_capability
+from mcpgen.runtime.server.server_requests import flush_soon, note_elicitation_id, read_result, require_capability
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -206,11 +206,9 @@ def send_url_elicitations(session: ServerSession, exchange: Exchange, failure: R
         2025-11-25, client/elicitation, "URL Elicitation Required Error"; 2026-07-28, changelog, which removed it.
     """
     request, handlers = exchange.request, session.handlers
-    if request is None:
-        return False
     code = getattr(handlers.methods(handlers.native_revision).ErrorCode, "URL_ELICITATION_REQUIRED", None)
     data: Any = failure.data
-    if code != failure.code or url_elicitations_fault(handlers.native_revision, data) is not None:
+    if request is None or code != failure.code or url_elicitations_fault(handlers.native_revision, data) is not None:
         return False
     try:
         elicitation = codec(handlers.native_revision, request.peer.revision).outgoing_request("elicitation/create")
@@ -220,6 +218,7 @@ def send_url_elicitations(session: ServerSession, exchange: Exchange, failure: R
     requests: dict[str, object] = {}
     for number, (page, params) in enumerate(pages, 1):
         require_capability(request.peer, elicitation.method, params)  # in either era
+        note_elicitation_id(session, params)
         requests[f"elicitation-{number}"] = _input_request(ServerRequest(elicitation, params, page))
     if request.peer.era == "handshake" or not exchange.handler.may_request_input:
         return False

@@ -51,6 +51,8 @@ _LOG = logging.getLogger("mcpgen.session")
 # 2025-11-25, server/utilities/logging: until a client sets a level, the server decides.
 DEFAULT_LEVEL: Level = "info"
 
+_ELICITATION_COMPLETE: Final = "notifications/elicitation/complete"
+
 # The engine sends these itself.
 _BUILTIN = frozenset({CANCELLED, "notifications/subscriptions/acknowledged"})
 
@@ -230,6 +232,17 @@ def send_notification(
         raise UnsupportedByPeer(
             revision=peer.revision, what=method, reason="this server has not declared the capability for it"
         )
+    if method == _ELICITATION_COMPLETE and session.engine.elicitation_ids.is_of_others(
+        params.elicitation_id, session.principal
+    ):
+        # 2025-11-25, client/elicitation, "Completion Notifications for URL Mode Elicitation".
+        _LOG.warning("%s was not sent: its elicitation was asked of another client", method)
+        return
+    _send_marked(session, exchange, method, data)
+
+
+def _send_marked(session: ServerSession, exchange: Exchange | None, method: str, data: bytes | UnsetType) -> None:
+    """Send a notification whose params name the task of *exchange*, if it has one."""
     if exchange is not None and exchange.task is not None and exchange.task.marks_messages:
         data = exchange.task.marked(data)
     session.output.send(envelope.encode_notification(method, data), exchange)

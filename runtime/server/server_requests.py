@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "flush_soon",
+    "note_elicitation_id",
     "read_result",
     "receive_result",
     "require_capability",
@@ -141,6 +142,15 @@ def _with_elicitation_id(session: ServerSession, value: Any, params: bytes | Uns
     return msgspec.json.encode(members)
 
 
+def note_elicitation_id(session: ServerSession, params: bytes | UnsetType) -> None:
+    """Note that the client of *session* gets the id of *params*, if they are those of an elicitation by URL."""
+    if isinstance(params, UnsetType) or b'"elicitationId"' not in params:
+        return
+    found = msgspec.json.decode(params).get("elicitationId")
+    if isinstance(found, str):
+        session.engine.elicitation_ids.add(found, session.principal)
+
+
 def _send(session: ServerSession, exchange: Exchange | None, request: ServerRequest) -> None:
     """Send *request* as a message of its own."""
     method = request.codec.method
@@ -169,6 +179,7 @@ def _send(session: ServerSession, exchange: Exchange | None, request: ServerRequ
     session.server_requests[session.last_id] = request
     if exchange is not None:
         exchange.server_requests[request.key] = request
+    note_elicitation_id(session, request.params)
     session.output.send(envelope.encode_request(session.last_id, method, request.params), exchange)
 
 

@@ -459,6 +459,36 @@ async def test_a_function_reports_the_end_of_an_elicitation_under_its_id_to_the_
         assert [] == await other.wire.rest()
 
 
+@spec("2025-11-25", "client/elicitation#completion-notifications-for-url-mode-elicitation", "f42a5e87")
+@pytest.mark.parametrize("is_refused", [False, True])
+async def test_the_end_of_an_elicitation_that_another_client_got_is_reported_to_its_client_alone(
+    is_refused: bool,  # noqa: FBT001 (a column of the table)
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    page = {"mode": "url", "message": "Sign in.", "url": "https://example.com/in", "elicitationId": "page-7"}
+
+    async def ask(own: Any, _arguments: Any, context: Any) -> Any:
+        if is_refused:
+            raise RequestError(-32042, "Sign in first.", {"elicitations": [page]})
+        await context.elicit_url(page["message"], page["url"], elicitation_id=page["elicitationId"])
+        return own.text("asked")
+
+    async def finish(own: Any, _arguments: Any, context: Any) -> Any:
+        await context.elicitation_completed("page-7")
+        return own.text("done")
+
+    made = server("2025-11-25", tools={"ask": ask, "finish": finish})
+    async with client(made, "2025-11-25", ABLE) as peer, client(made, "2025-11-25", ABLE) as other:
+        (asked,) = await peer.call("ask")
+        if not is_refused:
+            await peer.answer(asked, '{"action":"accept"}')
+        by_other, by_itself = await other.call("finish"), await peer.call("finish")
+
+    assert ["done"] == [each["result"]["content"][0]["text"] for each in by_other]
+    assert "was asked of another client" in caplog.text
+    assert "notifications/elicitation/complete" == by_itself[0]["method"]
+
+
 @spec("2026-07-28", "client/elicitation#url-mode-elicitation-requests")
 @without_handshakes
 async def test_a_stateless_client_is_not_told_of_ids(revision: str) -> None:
