@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import traceback
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.anyio
 spec = pytest.mark.spec
+OIDC = "/.well-known/openid-configuration"
 REGISTRATION = "basic/authorization/client-registration"
 
 
@@ -595,6 +597,31 @@ async def test_an_overloaded_server_is_not_taken_for_an_old_one() -> None:
             await greet(world, world.oauth())
 
         assert f"GET {METADATA}" not in world.asked
+
+
+@spec("2025-11-25", "basic/authorization#authorization-server-metadata-discovery", "ae789ad9")
+@spec(
+    "2026-07-28",
+    "basic/authorization/authorization-server-discovery#authorization-server-metadata-discovery",
+    "b66a2ef6",
+)
+@pytest.mark.parametrize("failure", ["503; try again later", "names another one"])
+async def test_metadata_is_looked_for_at_all_urls_though_one_fails_or_has_that_of_another_server(failure: str) -> None:
+    async with login_world() as world:
+        found = {**world.metadata, "issuer": f"{world.origin}/tenant1"}
+        world.resource["authorization_servers"] = [found["issuer"]]
+        first, *_, last = urls = [f"{METADATA}/tenant1", f"{OIDC}/tenant1", f"/tenant1{OIDC}"]
+        other = json.dumps(world.metadata).encode()
+        world.overrides[first] = (503, {}, b"") if failure.startswith("503") else (200, {}, other)
+        with pytest.raises(LoginFailed, match=failure):
+            await greet(world, world.oauth())
+
+        world.asked.clear()
+        world.overrides[last] = (200, {}, json.dumps(found).encode())
+        world.metadata["issuer"] = found["issuer"]  # that of the redirect from the login page
+
+        assert "Hello, Ann!" == await greet(world, world.oauth())
+        assert [f"GET {PRM}", *(f"GET {each}" for each in urls)] == world.asked[:4]
 
 
 # --- no person, and no secrets

@@ -102,25 +102,41 @@ async def _resource_metadata(requests: AuthRequests, server_url: str, named: str
 
 
 async def _server_metadata(requests: AuthRequests, issuer: str, *, is_given: bool) -> ServerMetadata:
+    failure: LoginFailed | None = None
     for url in server_metadata_urls(issuer):
         reply = await requests.get(url)
-        _check_answers(reply, url)
-        if not reply.is_success:
-            continue
         try:
-            found = decode_metadata(reply.body, ServerMetadata)
-        except InvalidMetadata as error:
-            _LOG.debug("%s is not the metadata of an authorization server: %s", url, error)
+            found = _metadata_in(reply, url, issuer, is_given=is_given)
+        except LoginFailed as error:  # the next URL may be the one that is right
+            failure = failure or error
             continue
-        # The document is that of either spelling, and counts, unless the program has said which one is right.
-        is_other_spelling = not is_given and has_root_slash(found.issuer, issuer)
-        if not is_issuer_of(found, issuer) and not is_other_spelling:
-            is_slash = found.issuer.rstrip("/") == issuer.rstrip("/")
-            hint = f"; if it is right, pass OAuth(issuer={found.issuer!r})" if is_slash else ""
-            named = printable(found.issuer[:200])
-            raise LoginFailed(f"the metadata of the authorization server {issuer!r} names another one, {named!r}{hint}")
-        return found
-    raise LoginFailed(f"the authorization server {issuer!r} has no metadata")
+        if found is not None:
+            return found
+    raise failure or LoginFailed(f"the authorization server {issuer!r} has no metadata")
+
+
+def _metadata_in(reply: AuthReply, url: str, issuer: str, *, is_given: bool) -> ServerMetadata | None:
+    """Return the metadata of *issuer* in the answer of *url*; None if it has none.
+
+    Raises:
+        LoginFailed: It is that of another issuer, or the server is overloaded.
+    """
+    _check_answers(reply, url)
+    if not reply.is_success:
+        return None
+    try:
+        found = decode_metadata(reply.body, ServerMetadata)
+    except InvalidMetadata as error:
+        _LOG.debug("%s is not the metadata of an authorization server: %s", url, error)
+        return None
+    # The document is that of either spelling, and counts, unless the program has said which one is right.
+    is_other_spelling = not is_given and has_root_slash(found.issuer, issuer)
+    if not is_issuer_of(found, issuer) and not is_other_spelling:
+        is_slash = found.issuer.rstrip("/") == issuer.rstrip("/")
+        hint = f"; if it is right, pass OAuth(issuer={found.issuer!r})" if is_slash else ""
+        named = printable(found.issuer[:200])
+        raise LoginFailed(f"the metadata of the authorization server {issuer!r} names another one, {named!r}{hint}")
+    return found
 
 
 async def _legacy(requests: AuthRequests, server_url: str, issuer: str | None) -> Discovery:
