@@ -166,6 +166,12 @@ def param_headers_of(input_schema: Mapping[str, Any]) -> ParamHeaders:
     return ParamHeaders(tuple(found.values()))
 
 
+def remove_param_headers(input_schema: Mapping[str, Any]) -> None:
+    """Remove each ``x-mcp-header`` from *input_schema* itself, which was decoded from JSON."""
+    for _, schema in _schemas(input_schema):
+        cast("dict[str, Any]", schema).pop(KEY, None)
+
+
 def _schemas(root: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...] | None, Mapping[str, Any]]]:
     """Yield a schema and all schemas inside, each with the `properties` that lead to it; None if other keywords do.
 

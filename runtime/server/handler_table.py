@@ -356,7 +356,7 @@ class HandlerTable:
             made["tools/list"] = msgspec.structs.replace(listing, codec=self._tasks.list_support(listing.codec))
         if "tools/list" in made and registry.revision(revision).era == "stateless":
             listing = made["tools/list"]
-            made["tools/list"] = msgspec.structs.replace(listing, codec=self.tool_headers.only_known(listing.codec))
+            made["tools/list"] = msgspec.structs.replace(listing, codec=self.tool_headers.only_valid(listing.codec))
         for each in self.extensions:
             if each.extension.is_used_in(revision):
                 _add_extension(made, each, self._middleware)

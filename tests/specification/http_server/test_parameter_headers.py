@@ -32,9 +32,6 @@ SCHEMA = {
 }
 
 
-BROKEN = {"type": "object", "properties": {"n": {"type": "number", "x-mcp-header": "N"}}}
-
-
 def functions() -> Server:
     """Return a server whose function has such parameters."""
     made = Server("demo", version="1")
@@ -52,8 +49,8 @@ def functions() -> Server:
     return made
 
 
-def own_handlers(*, has_schemas: bool = True) -> Server:
-    """Return a server whose handlers list such a tool on the second page."""
+def own_handlers(*, has_schemas: bool = True, known: str = "query") -> Server:
+    """Return a server whose handlers list such a tool on the second page, and return the schema of the tool *known*."""
 
     async def list_tools(own: Any, params: Any, context: Any) -> Any:
         tool = {"name": "query", "inputSchema": SCHEMA}
@@ -67,12 +64,12 @@ def own_handlers(*, has_schemas: bool = True) -> Server:
         return own.text("queried")
 
     def input_schema(own: Any, name: str) -> dict[str, Any] | None:
-        return {"query": SCHEMA, "broken": BROKEN}.get(name)
+        return SCHEMA if name == known else None
 
     overrides: dict[str, Any] = {"list_tools": list_tools}
     if has_schemas:
         overrides["input_schema"] = input_schema
-    return server(NEWEST, own=handlers(NEWEST, tools={"query": query, "broken": query}, overrides=overrides))
+    return server(NEWEST, own=handlers(NEWEST, tools={"query": query}, overrides=overrides))
 
 
 MADE = pytest.mark.parametrize("make", [functions, own_handlers])
@@ -250,19 +247,54 @@ async def test_a_tool_that_comes_later_has_its_headers_checked_as_well() -> None
     assert (400, 200) == (without_it.status, with_it.status)
 
 
-@spec("2026-07-28", "server/tools#x-mcp-header")
-async def test_an_annotation_that_breaks_the_rules_does_not_break_the_server() -> None:
-    """Clients leave such a tool out; whoever calls it all the same gets an answer."""
-    async with caller(own_handlers(), STATELESS) as peer:
-        answer = await call(peer, {"n": 1.5}, [], tool="broken")
+@spec("2026-07-28", "server/tools#x-mcp-header", "53f114c9", "8fb9e64b", "187435c6")
+@pytest.mark.parametrize("has_schemas", [True, False])
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"n": {"type": "string", "x-mcp-header": "Re gion"}},
+        {"n": {"type": "number", "x-mcp-header": "N"}, "m": {"type": "string", "x-mcp-header": "M"}},
+        {"n": {"type": "string", "x-mcp-header": "N"}, "m": {"type": "string", "x-mcp-header": "n"}},
+        {"n": {"type": "array", "items": {"type": "string", "x-mcp-header": "N"}}},
+    ],
+    ids=str,
+)
+async def test_an_annotation_that_breaks_the_rules_is_not_listed_and_its_tool_can_be_called(
+    properties: dict[str, Any],
+    has_schemas: bool,  # noqa: FBT001 (a column of the table)
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    schema = {"type": "object", "properties": properties}
 
-    assert answer.status < 500
+    async def list_tools(own: Any, _params: Any, _context: Any) -> Any:
+        tools = [{"name": "fine", "inputSchema": {"type": "object"}}, {"name": "broken", "inputSchema": schema}]
+        return own.made("ListToolsResult", {"tools": tools})
+
+    async def broken(own: Any, _arguments: dict[str, Any], _context: Any) -> Any:
+        return own.text("called")
+
+    overrides: dict[str, Any] = {"list_tools": list_tools}
+    if has_schemas:
+        overrides["input_schema"] = lambda _own, name: schema if name == "broken" else None
+    made = server(NEWEST, own=handlers(NEWEST, tools={"broken": broken}, overrides=overrides))
+    async with caller(made, STATELESS) as peer:
+        listed = await peer.result("tools/list")
+        answer = await call(peer, {"n": "a"}, [], tool="broken")
+
+    assert ["fine", "broken"] == [each["name"] for each in listed["tools"]]
+    assert "x-mcp-header" not in json.dumps(listed)
+    assert properties.keys() == listed["tools"][1]["inputSchema"]["properties"].keys()
+    assert "no headers are listed for the tool broken" in caplog.text
+    assert "result" in answer.json
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#server-behavior-for-custom-headers", "cbe1f0e9")
-async def test_no_tool_is_listed_whose_headers_could_not_be_compared(caplog: pytest.LogCaptureFixture) -> None:
-    """Without `input_schema`, the server learns of the headers only from what it lists."""
-    without_schemas = own_handlers(has_schemas=False)
+@pytest.mark.parametrize("options", [{"has_schemas": False}, {"known": "other"}], ids=str)
+async def test_no_tool_is_listed_whose_headers_could_not_be_compared(
+    options: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without its schema, the server learns of the headers of a tool only from what it lists."""
+    without_schemas = own_handlers(**options)
     async with caller(without_schemas, STATELESS) as peer:
         first = await peer.result("tools/list")
         second = (await peer.ask("tools/list", '"cursor":"second"'))["error"]
