@@ -565,10 +565,21 @@ async def test_a_refused_registration_says_what_to_do() -> None:
             await greet(world, world.oauth())
 
 
-@spec("2026-07-28", "basic/authorization/security-considerations#authorization-code-protection")
-async def test_a_server_that_does_not_list_pkce_needs_the_word_of_the_program() -> None:
+@spec("2025-11-25", "basic/authorization#authorization-code-protection", "51dbdffa", "b4400b1d")
+@spec(
+    "2026-07-28",
+    "basic/authorization/security-considerations#authorization-code-protection",
+    "a051d37e",
+    "cabef9b9",
+)
+@pytest.mark.parametrize("has_resource_metadata", [True, False])
+async def test_a_server_that_does_not_list_pkce_needs_the_word_of_the_program(
+    has_resource_metadata: bool,  # noqa: FBT001 (a column of the table)
+) -> None:
     """Incident: Entra ID does not list PKCE in its metadata (typescript-sdk 832, 2718)."""
     async with login_world() as world:
+        if not has_resource_metadata:
+            world.overrides[PRM] = (404, {}, b"")
         del world.metadata["code_challenge_methods_supported"]
         with pytest.raises(LoginFailed, match="assume_pkce"):
             await greet(world, world.oauth())

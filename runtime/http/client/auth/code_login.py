@@ -85,7 +85,8 @@ class CodeLogin:
         Raises:
             LoginFailed: The login has failed, or took too long.
         """
-        if self._found.resource is not None and not self._oauth.assume_pkce:
+        # 2025-03-26, "Fallbacks for Servers without Metadata Discovery": there is no metadata to check.
+        if not self._found.is_guess and not self._oauth.assume_pkce:
             check_pkce(self._metadata)
         self._guard.check_url(self._metadata.token_endpoint, "the token endpoint")  # before a person is asked
         if self._metadata.authorization_endpoint is None:
