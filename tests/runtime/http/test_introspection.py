@@ -13,7 +13,7 @@ import pytest
 
 from mcpgen import Introspection, UsageError
 from mcpgen.runtime.http.auth.challenge_header import bearer_challenge
-from mcpgen.runtime.http.server.auth import issuer_metadata
+from mcpgen.runtime.http.server.auth import issuer_metadata, token_cache
 from mcpgen.runtime.http.server.auth.token_cache import TokenCache
 from mcpgen.runtime.http.server.auth.token_verifier import ExpectedToken, InvalidToken, IssuerUnavailable
 from mcpgen.runtime.http.server.client_address import Client
@@ -219,14 +219,48 @@ def test_a_token_is_cached_no_longer_than_it_is_valid() -> None:
     assert 0 == len(cache)
 
 
-def test_the_cache_has_a_bound_and_holds_no_tokens() -> None:
-    cache = TokenCache(60, time.time, max_tokens=3)
+def test_the_cache_has_a_bound_and_holds_no_token_of_an_idle_client() -> None:
+    now = [100.0]
+    cache = TokenCache(60, lambda: now[0], max_tokens=3)
     for number in range(10):
         cache.add(f"secret{number}", Client("ann", "user ann", is_known=True), None)
 
     assert 3 == len(cache)
-    assert [None, "ann"] == [found and found.user for found in map(cache.find, ("secret6", "secret7"))]
     assert "secret" not in repr(vars(cache))
+    assert [None, "ann"] == [found and found.user for found in map(cache.find, ("secret6", "secret7"))]
+    now[0] += 10
+    assert cache.find("secret8") is not None
+    assert "secret7" not in repr(vars(cache))
+
+
+def test_a_client_that_calls_often_does_not_have_its_token_hashed_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[bytes] = []
+    real = token_cache.sha256
+    monkeypatch.setattr(token_cache, "sha256", lambda data: hashed.append(data) or real(data))
+    now = [100.0]
+    cache = TokenCache(60, lambda: now[0], max_tokens=300)
+    client = Client("ann", "user ann", is_known=True)
+    cache.add("often", client, 104)
+    hashed.clear()
+
+    assert [client] * 3 == [cache.find("often") for _ in range(3)]
+    assert [b"often"] == hashed
+    now[0] = 104
+    assert [None, None] == [cache.find("often") for _ in range(2)]  # it has expired, although its hash is known
+
+
+def test_the_headers_of_active_clients_have_a_bound() -> None:
+    cache = TokenCache(60, time.time)
+    client = Client("ann", "user ann", is_known=True)
+    tokens = [str(number) for number in range(3000)]
+    for each in [*tokens, "x" * 5000]:
+        cache.add(each, client, None)
+        cache.find(each)
+        cache.find(f"invented {each}")
+
+    assert 0 < len(cache._recent) <= 1000
+    assert cache._recent.keys() <= set(tokens)
+    assert [client] * 3000 == [cache.find(each) for each in tokens]
 
 
 def test_the_cache_has_a_bound_in_bytes() -> None:
