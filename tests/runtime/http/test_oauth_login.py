@@ -26,7 +26,17 @@ from mcpgen import (
 )
 from mcpgen.runtime.http.client import exchange_choice
 from tests.patience import PATIENCE_SECONDS
-from tests.runtime.http.login_world import METADATA, PRM, LoginWorld, browse, login_world, query_of, visit
+from tests.runtime.http.login_world import (
+    METADATA,
+    PRM,
+    LoginWorld,
+    browse,
+    login_world,
+    query_of,
+    served,
+    visit,
+    whole,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -430,6 +440,49 @@ async def test_a_server_that_never_has_enough_scopes_is_not_asked_for_ever() -> 
             await client.call_tool("greet", {"name": "Ann"})
 
         assert 2 == len(world.logins)
+
+
+class ScopeOfEachName(LoginWorld):
+    """A server whose tool needs a scope of the name that it is called with."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        body = await whole(receive) if scope.get("path") == "/mcp" else b""
+        if body:
+            called = json.loads(body)
+            self.needed = [called["params"]["arguments"]["name"]] if called["method"] == "tools/call" else []
+            receive = iterating([{"type": "http.request", "body": body, "more_body": False}], receive)
+        await super().__call__(scope, receive, send)
+
+
+def iterating(first: list[dict[str, Any]], then: Any) -> Any:
+    async def receive() -> Any:
+        return first.pop() if first else await then()
+
+    return receive
+
+
+async def test_calls_that_need_different_scopes_at_once_each_get_theirs() -> None:
+    """A login for another call is no attempt of this one, however many of them it has to wait for."""
+
+    async def slowly(url: str) -> str:
+        await anyio.sleep(0.02)
+        return await visit(url)
+
+    names = ["a", "b", "c", "d"]
+    found: list[str] = []
+    async with served(ScopeOfEachName) as world, connect(world.url, auth=world.oauth(visit=slowly)) as client:
+
+        async def call(name: str) -> None:
+            result: Any = await client.call_tool("greet", {"name": name})
+            found.append(result.content[0].text)
+
+        with anyio.fail_after(PATIENCE_SECONDS):
+            async with anyio.create_task_group() as group:
+                for each in names:
+                    group.start_soon(call, each)
+
+        assert [f"Hello, {each}!" for each in names] == sorted(found)
+        assert 5 == len(world.logins)
 
 
 async def test_a_403_that_is_not_about_scopes_asks_no_person() -> None:

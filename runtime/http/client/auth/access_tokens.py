@@ -74,7 +74,7 @@ class Attempts(Struct):
     Attributes:
         has_nonce: Whether a new nonce was tried.
         has_token: Whether a new token was tried.
-        step_ups: How often more scopes were requested.
+        step_ups: How often more scopes were requested for it. A login for another request does not count.
     """
 
     has_nonce: bool = False
@@ -194,8 +194,7 @@ class AccessTokens:
         current = self._tokens
         if current is used and not needs_step_up(used.scopes, challenge.scopes):
             return None  # the server demands what was requested before
-        attempts.step_ups += 1
-        return lambda: self._once(lambda: self._step_up(used, challenge))
+        return lambda: self._once(lambda: self._step_up(used, challenge, attempts))
 
     # --- one task for all requests that wait
 
@@ -262,12 +261,12 @@ class AccessTokens:
         scopes = selected_scopes(credentials.scopes, challenged, found.scopes, listed)
         await self._obtain(found, scopes, challenge)
 
-    async def _step_up(self, used: Tokens, challenge: Challenge) -> None:
+    async def _step_up(self, used: Tokens, challenge: Challenge, attempts: Attempts) -> None:
         """Get tokens that have the scopes of *challenge*, too."""
-        if await self._adopt_newer(used):
-            return
-        found = await self._discover(challenge)
-        await self._obtain(found, step_up_scopes(used.scopes, challenge.scopes), challenge)
+        if not await self._adopt_newer(used):
+            attempts.step_ups += 1
+            found = await self._discover(challenge)
+            await self._obtain(found, step_up_scopes(used.scopes, challenge.scopes), challenge)
 
     async def _adopt_newer(self, used: Tokens | None) -> bool:
         """Use the tokens that another task or program has stored since, if there are any; return whether it has."""
