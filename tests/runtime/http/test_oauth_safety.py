@@ -18,7 +18,16 @@ import httpx
 import pytest
 from anyio.abc import SocketAttribute
 
-from mcpgen import FileTokenStore, LoginFailed, MemoryTokenStore, TokenStore, connect
+from mcpgen import (
+    ClientCredentials,
+    FileTokenStore,
+    Http,
+    LoginFailed,
+    MemoryTokenStore,
+    OAuth,
+    TokenStore,
+    connect,
+)
 from mcpgen.runtime.http.client.auth import address_guard, auth_requests, browser, loopback_receiver
 from mcpgen.runtime.http.client.auth.address_guard import AddressGuard, RefusedHost
 from mcpgen.runtime.http.client.auth.auth_requests import AuthRequests
@@ -87,6 +96,20 @@ def test_plain_http_is_for_this_machine_if_the_server_is_here() -> None:
         AddressGuard("https://mcp.example.com/mcp").check_url("http://localhost:9000/authorize", "the login page")
     with pytest.raises(LoginFailed, match="only https"):
         AddressGuard("http://127.0.0.1:8000/mcp").check_url("http://login.example.com/", "the login page")
+
+
+@pytest.mark.parametrize("url", ["http://mcp.example.com/mcp", "http://10.0.0.1/mcp"])
+async def test_there_is_no_login_for_a_server_whose_tokens_others_could_read(url: str) -> None:
+    """Its challenge may name metadata at https, and the resource there may be the URL: the token would go over http."""
+
+    def refuse(_: httpx.Request) -> httpx.Response:
+        link = 'Bearer resource_metadata="https://login.example.com/metadata"'
+        return httpx.Response(401, headers={"www-authenticate": link})
+
+    async with httpx.AsyncClient(transport=httpx.MockTransport(refuse)) as client:
+        for credentials in (OAuth(store=MemoryTokenStore()), ClientCredentials("nightly", secret="1234")):  # noqa: S106 (of a test)
+            with pytest.raises(LoginFailed, match=r"the URL of the server .* only https is safe there"):
+                await connect(Http(url, auth=credentials, client=client))
 
 
 @pytest.mark.parametrize(

@@ -281,6 +281,7 @@ class AccessTokens:
     # --- tokens
 
     async def _discover(self, challenge: Challenge | None) -> Discovery:
+        self._guard.check_url(self._address.url, "the URL of the server")  # others could read the tokens of plain http
         named = None if challenge is None else challenge.resource_metadata
         return await discover(self._requests, self._address.url, named, self._credentials.issuer)
 
