@@ -97,7 +97,9 @@ def chosen_issuer(listed: Sequence[str], wanted: str | None) -> str:
     """
     if wanted is None:
         if not listed:
-            raise LoginFailed("the server's resource metadata names no authorization server")
+            raise LoginFailed(
+                "the server's resource metadata names no authorization server; its operator has to add one"
+            )
         _check_issuer(listed[0])
         return listed[0]
     if not any(each.rstrip("/") == wanted.rstrip("/") for each in listed):
@@ -124,7 +126,9 @@ def _check_issuer(issuer: str) -> None:
         is_host = False
     if len(issuer) > _MAX_ISSUER_CHARS or not _ISSUER.fullmatch(issuer) or not is_host:
         shown = printable(issuer[:_MAX_SHOWN_CHARS])
-        raise LoginFailed(f"the server's resource metadata names {shown!r}, which cannot be an authorization server")
+        raise LoginFailed(
+            f"the server's resource metadata names {shown!r}, which cannot be an authorization server; do not log in"
+        )
 
 
 def has_state(response_url: str, request: AuthorizationRequest) -> bool:
@@ -148,20 +152,25 @@ def code_of_response(response_url: str, request: AuthorizationRequest) -> str:
     if not has_state(response_url, request):
         raise LoginFailed("the response has another `state` than the login that was started; log in again")
     if not _ONCE.isdisjoint(_repeated(_pairs(response_url))):
-        raise LoginFailed("the response has a parameter more than once (RFC 6749, section 3.1)")
+        raise LoginFailed("the response has a parameter more than once (RFC 6749, section 3.1); log in again")
     issuer = fields.get("iss")
     if issuer is None and request.sends_issuer:
         raise LoginFailed(
-            "the response does not name its issuer (`iss`), although the authorization server says it does"
+            "the response does not name its issuer (`iss`), although the authorization server says it does; "
+            "log in again"
         )
     if issuer is not None and issuer != request.issuer:
-        raise LoginFailed("the response comes from another issuer than the one that was asked; its content is ignored")
+        raise LoginFailed(
+            "the response comes from another issuer than the one that was asked; its content is ignored; log in again"
+        )
     if "error" in fields:
         failure = ScopeRefused if fields["error"] == "invalid_scope" else LoginFailed
-        raise failure(f"the authorization server answered: {_error_text(fields)}")
+        raise failure(
+            f"the authorization server answered: {_error_text(fields)}; log in again, if you want to try other answers"
+        )
     code = fields.get("code")
     if not code:
-        raise LoginFailed("the response has no `code`")
+        raise LoginFailed("the response has no `code`; log in again")
     return code
 
 

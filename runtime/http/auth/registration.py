@@ -33,6 +33,8 @@ RegistrationKind: TypeAlias = Literal["given", "document", "dynamic"]
 BASIC: Final = "client_secret_basic"
 """The method of HTTP Basic: id and secret are in the header."""
 
+_IN_ADVANCE: Final = "register a client there, and pass OAuth(client_id=…)"
+
 _POST: Final = "client_secret_post"
 _NONE: Final = "none"
 
@@ -136,10 +138,12 @@ def decode_registration(body: bytes, *, issuer: str, redirect_uri: str) -> Regis
     try:
         found = msgspec.json.decode(body, type=_Reply)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise LoginFailed("the reply to the registration has no `client_id`, or is not JSON") from None
+        raise LoginFailed(f"the reply to the registration has no `client_id`, or is not JSON; {_IN_ADVANCE}") from None
     method = found.token_endpoint_auth_method or (_NONE if found.client_secret is None else BASIC)
     if method not in (_NONE, BASIC, _POST) or (method != _NONE and found.client_secret is None):
-        raise LoginFailed("the authorization server registered the client with a method that needs a key or a secret")
+        raise LoginFailed(
+            f"the authorization server registered the client with a method that needs a key or a secret; {_IN_ADVANCE}"
+        )
     secret = None if method == _NONE else found.client_secret
     expires_at = found.client_secret_expires_at or 0
     return Registration(issuer, found.client_id, secret, method, redirect_uri, expires_at)

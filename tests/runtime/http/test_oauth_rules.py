@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
+from mcpgen.runtime.http import errors
 from mcpgen.runtime.http.auth.challenges import Challenge, parse_challenges, token_challenge
 from mcpgen.runtime.http.auth.discovery import (
     InvalidMetadata,
@@ -636,3 +639,23 @@ def test_tokens_are_renewed_before_they_expire_and_never_shown() -> None:
     assert [True, False] == [tokens.is_fresh(each) for each in (80.0, 100.0)]  # another login would follow
     assert "secret" not in repr(tokens)
     assert "secret" not in repr(client)
+
+
+# --- what errors say
+
+
+def test_each_error_of_a_login_says_what_to_do() -> None:
+    """What is wrong comes before the semicolon."""
+    folder = Path(errors.__file__).parent
+    silent: list[str] = []
+    for path in [*folder.glob("auth/*.py"), *folder.glob("client/auth/*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "LoginFailed":
+                reason = ast.unparse(node.args[0])
+                if isinstance(node.args[0], ast.Constant | ast.JoinedStr) and ";" not in reason:
+                    silent.append(f"{path.name}: {reason}")
+
+    assert {
+        "keyring_store.py: f'the keyring cannot be {what}: {hint}'",  # each hint has two parts
+        "logout.py: f'the authorization server answered {reply.status}'",  # a part of a warning
+    } == set(silent)

@@ -62,7 +62,7 @@ _MAX_STEP_UPS: Final = 2
 _MAX_LOGINS: Final = 8
 _LOGINS_SECONDS: Final = 600.0
 
-_NEW_BUT_REFUSED: Final = "the server refuses the token that was issued for it just now"
+_NEW_BUT_REFUSED: Final = "the server refuses the token that was issued for it just now; its operator can say why"
 
 # Errors of token endpoints that do not know `resource` with a refresh token, such as the one of Entra ID.
 _REFUSES_RESOURCE: Final = frozenset({"invalid_request", "invalid_target", "invalid_resource"})
@@ -216,10 +216,10 @@ class AccessTokens:
         except McpgenError as failure:
             flight.failure = failure
         except Exception as failure:  # noqa: BLE001 (the boundary: a store of the program, or a bug)
-            flight.failure = LoginFailed(f"unexpectedly, {type(failure).__name__} was raised")
+            flight.failure = LoginFailed(f"unexpectedly, {type(failure).__name__} was raised; its cause says more")
             flight.failure.__cause__ = failure
         except BaseException:
-            flight.failure = LoginFailed("the connection was closed")
+            flight.failure = LoginFailed("the connection was closed; connect again")
             raise
         finally:
             self._flight = None
@@ -311,7 +311,8 @@ class AccessTokens:
         """
         now = time.monotonic()
         if len(self._logins) == _MAX_LOGINS and now - self._logins[0] < _LOGINS_SECONDS:
-            raise LoginFailed(f"the server has demanded {_MAX_LOGINS} logins within {_LOGINS_SECONDS / 60:g} minutes")
+            within = f"within {_LOGINS_SECONDS / 60:g} minutes"
+            raise LoginFailed(f"the server has demanded {_MAX_LOGINS} logins {within}; try again later")
         self._logins.append(now)
 
     async def _check_binding(self, oauth: OAuth, found: Discovery) -> None:
@@ -367,12 +368,9 @@ class AccessTokens:
             LoginFailed: They are not bound to a key, although the program demands it.
         """
         if tokens is not None and tokens.key is None and self._credentials.dpop == "on":
-            raise LoginFailed("the authorization server has not bound the token to the key (`dpop`)")
+            raise LoginFailed("the authorization server has not bound the token to the key; pass another `dpop`")
         self._use(tokens)
-        if tokens is None:
-            await self._store.save(self._key, None)
-            return
-        await self._store.save(self._key, msgspec.json.encode(tokens))
+        await self._store.save(self._key, None if tokens is None else msgspec.json.encode(tokens))
 
     def _use(self, tokens: Tokens | None) -> None:
         self._tokens = tokens

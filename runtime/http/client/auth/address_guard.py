@@ -79,9 +79,9 @@ class AddressGuard:
         is_clean = url.isascii() and url.isprintable() and _FORBIDDEN.isdisjoint(url) and "@" not in parts.netloc
         shown = printable(url[:_MAX_SHOWN_CHARS].partition("?")[0])
         if not host or not is_clean or parts.scheme not in ("http", "https"):
-            raise LoginFailed(f"{what} is {shown!r}, which is not a URL of https")
+            raise LoginFailed(f"{what} is {shown!r}, which is not a URL of https; do not log in")
         if parts.scheme == "http" and not (is_loopback_url(url) and self._server_is_local):
-            raise LoginFailed(f"{what} is {shown!r}; only https is safe there")
+            raise LoginFailed(f"{what} is {shown!r}; only https is safe there, so use https")
 
     async def addresses(self, host: str, port: int) -> list[str]:
         """Return the addresses of *host* that may be connected.

@@ -108,9 +108,9 @@ class AuthRequests:
                         with anyio.move_on_after(CLOSE_SECONDS, shield=True):
                             await response.aclose()
         except TimeoutError:
-            raise LoginFailed(f"{host} did not answer within {_SECONDS:g} seconds") from None
+            raise LoginFailed(f"{host} did not answer within {_SECONDS:g} seconds; try again later") from None
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError) as error:
-            raise LoginFailed(f"{host} cannot be reached: {system_message(error)}") from error
+            raise LoginFailed(f"{host} cannot be reached: {system_message(error)}; try again later") from error
 
     @asynccontextmanager
     async def _client(self, proxy: str | None) -> AsyncGenerator[httpx.AsyncClient]:
@@ -141,5 +141,7 @@ async def _read(response: httpx.Response) -> bytes:
     async for chunk in response.aiter_raw():
         body += chunk
         if len(body) > _MAX_BYTES:
-            raise LoginFailed(f"{response.url.host} sent more than {_MAX_BYTES // 1024} KiB")
+            raise LoginFailed(
+                f"{response.url.host} sent more than {_MAX_BYTES // 1024} KiB; check the URL of the server"
+            )
     return bytes(body)

@@ -90,7 +90,9 @@ class CodeLogin:
             check_pkce(self._metadata)
         self._guard.check_url(self._metadata.token_endpoint, "the token endpoint")  # before a person is asked
         if self._metadata.authorization_endpoint is None:
-            raise LoginFailed(f"the authorization server {self._metadata.issuer!r} has no login page")
+            raise LoginFailed(
+                f"the authorization server {self._metadata.issuer!r} has no login page; use ClientCredentials"
+            )
         known = await self._stored_client()
         port = 0 if known is None else urlsplit(known.redirect_uri).port or 0
         async with AsyncExitStack() as stack:
@@ -113,7 +115,7 @@ class CodeLogin:
             except TokenRefused as refused:
                 if refused.error.error == _INVALID_CLIENT:  # it was removed there; the next login registers again
                     await self._forget_client()
-                raise LoginFailed(f"the token endpoint answered {refused.error}") from None
+                raise LoginFailed(f"the token endpoint answered {refused.error}; log in again") from None
 
     async def _log_in(
         self, client: Registration, redirect_uri: str, receiver: LoopbackReceiver | None, scopes: Sequence[str]
@@ -154,14 +156,18 @@ class CodeLogin:
         page = self._metadata.authorization_endpoint or ""
         self._guard.check_url(page, "the login page")
         if "#" in page:
-            raise LoginFailed("the URL of the login page has a fragment")
+            raise LoginFailed("the URL of the login page has a fragment; do not log in")
         if not _RESERVED.union(query).isdisjoint(
             name for name, _ in parse_qsl(urlsplit(page).query, keep_blank_values=True)
         ):
-            raise LoginFailed("the metadata of the authorization server sets parameters that the client sets")
+            raise LoginFailed(
+                "the metadata of the authorization server sets parameters that the client sets; do not log in"
+            )
         url = f"{page}{'&' if '?' in page else '?'}{urlencode(query)}"
         if len(url) > _MAX_URL_CHARS:
-            raise LoginFailed(f"the URL of the login page is longer than {_MAX_URL_CHARS} characters")
+            raise LoginFailed(
+                f"the URL of the login page is longer than {_MAX_URL_CHARS} characters; pass fewer `scopes`"
+            )
         return url
 
     # --- the client's id

@@ -145,7 +145,8 @@ async def _listener(host: str, port: int, *, is_fixed: bool = False) -> SocketLi
     except OSError as error:
         if port and not is_fixed:
             return await _listener(host, 0)
-        raise LoginFailed(f"the redirect of the login cannot be received on port {port}: {error.strerror}") from None
+        reason = f"the redirect of the login cannot be received on port {port}: {error.strerror}"
+        raise LoginFailed(f"{reason}; choose another `redirect_uri`") from None
     return made.listeners[0]  # type: ignore[return-value]  # it is one of TCP
 
 

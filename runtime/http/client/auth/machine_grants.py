@@ -90,9 +90,13 @@ class IdJag:
         try:
             reply = await TokenEndpoint(requests, self._url, self._client).reply(form)
         except TokenRefused as refused:
-            raise LoginFailed(f"the identity provider answered {refused.error}") from None
+            raise LoginFailed(
+                f"the identity provider answered {refused.error}; check `id_token` and the client"
+            ) from None
         if reply.issued_token_type != _ID_JAG:
-            raise LoginFailed("the identity provider has issued another token than an identity assertion")
+            raise LoginFailed(
+                "the identity provider has issued another token than an identity assertion; check `token_endpoint`"
+            )
         return reply.access_token
 
 
@@ -131,7 +135,7 @@ async def machine_tokens(
     try:
         return await endpoint.tokens(form, resource=resource, scopes=scopes, revocation_endpoint=None)
     except TokenRefused as refused:
-        raise LoginFailed(f"the token endpoint answered {refused.error}") from None
+        raise LoginFailed(f"the token endpoint answered {refused.error}; check the credentials") from None
 
 
 async def _assertion(credentials: JwtAssertion, issuer: str, resource: str) -> str:
@@ -141,7 +145,7 @@ async def _assertion(credentials: JwtAssertion, issuer: str, resource: str) -> s
     except McpgenError:
         raise
     except Exception as error:  # the boundary: a function of the program
-        raise LoginFailed(f"`assertion` raised {type(error).__name__}") from error
+        raise LoginFailed(f"`assertion` raised {type(error).__name__}; correct this function") from error
     if not found:
-        raise LoginFailed("`assertion` returned no JWT")
+        raise LoginFailed("`assertion` returned no JWT; correct this function")
     return found

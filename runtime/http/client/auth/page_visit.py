@@ -41,7 +41,7 @@ async def page_response(oauth: OAuth, url: str, receive: Callable[[], Awaitable[
     if isinstance(race.failure, McpgenError):
         raise race.failure
     if race.failure is not None:
-        raise LoginFailed(f"`visit` raised {type(race.failure).__name__}") from race.failure
+        raise LoginFailed(f"`visit` raised {type(race.failure).__name__}; correct this function") from race.failure
     if race.response is None:
         raise LoginFailed(f"the login page did not come back within {oauth.login_seconds:g} seconds; try again")
     return race.response
@@ -68,7 +68,9 @@ class _Race:
         if response is not None:
             self._finish(response)
         elif is_alone:
-            failure = LoginFailed("`visit` returned no URL, and `redirect_uri` is not at this machine")
+            failure = LoginFailed(
+                "`visit` returned no URL, and `redirect_uri` is not at this machine; return the URL of the redirect"
+            )
             self._finish(None, failure)
 
     def _finish(self, response: str | None, failure: Exception | None = None) -> None:

@@ -112,7 +112,7 @@ async def _server_metadata(requests: AuthRequests, issuer: str, *, is_given: boo
             continue
         if found is not None:
             return found
-    raise failure or LoginFailed(f"the authorization server {issuer!r} has no metadata")
+    raise failure or LoginFailed(f"the authorization server {issuer!r} has no metadata; its operator has to add it")
 
 
 def _metadata_in(reply: AuthReply, url: str, issuer: str, *, is_given: bool) -> ServerMetadata | None:
@@ -133,9 +133,9 @@ def _metadata_in(reply: AuthReply, url: str, issuer: str, *, is_given: bool) -> 
     is_other_spelling = not is_given and has_root_slash(found.issuer, issuer)
     if not is_issuer_of(found, issuer) and not is_other_spelling:
         is_slash = found.issuer.rstrip("/") == issuer.rstrip("/")
-        hint = f"; if it is right, pass OAuth(issuer={found.issuer!r})" if is_slash else ""
+        hint = f"if it is right, pass OAuth(issuer={found.issuer!r})" if is_slash else "do not log in"
         named = printable(found.issuer[:200])
-        raise LoginFailed(f"the metadata of the authorization server {issuer!r} names another one, {named!r}{hint}")
+        raise LoginFailed(f"the metadata of the authorization server {issuer!r} names another one, {named!r}; {hint}")
     return found
 
 
@@ -150,7 +150,7 @@ async def _legacy(requests: AuthRequests, server_url: str, issuer: str | None) -
             _LOG.debug("the origin has no metadata of an authorization server: %s", error)
     # 2025-03-26 does not demand this check, but RFC 8414, section 3.3, on which it is based, does.
     if metadata.issuer.rstrip("/") != origin_of(server_url):
-        raise LoginFailed("the metadata at the server's origin names another issuer")
+        raise LoginFailed("the metadata at the server's origin names another issuer; do not log in")
     if issuer is not None and metadata.issuer != issuer:
         chosen_issuer([metadata.issuer], issuer)
     return Discovery(metadata, is_guess=is_guess)

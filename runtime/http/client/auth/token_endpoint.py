@@ -110,7 +110,9 @@ class TokenEndpoint:
         reply = await self.reply(form)
         is_bound = reply.token_type.lower() == "dpop"
         if is_bound and self._key is None:
-            raise LoginFailed("the authorization server has bound the token to a key, although none was sent")
+            raise LoginFailed(
+                "the authorization server has bound the token to a key, although none was sent; pass dpop='on'"
+            )
         granted = scopes if reply.scope is None else reply.scope.split()
         return Tokens(
             access_token=reply.access_token,
@@ -136,7 +138,9 @@ class TokenEndpoint:
         if not found.is_success:
             error = decode_error(found.body)
             if error is None:
-                raise LoginFailed(f"the token endpoint answered {found.status} without an error of OAuth")
+                raise LoginFailed(
+                    f"the token endpoint answered {found.status} without an error of OAuth; try again later"
+                )
             if found.status >= 500 or found.status == _TOO_MANY:  # noqa: PLR2004 (as HTTP counts)
                 said = error.without(self._sent)
                 raise LoginFailed(f"the token endpoint answered {found.status}, {said}; try again later")
@@ -144,7 +148,7 @@ class TokenEndpoint:
         try:
             return decode_tokens(found.body)
         except InvalidReply as invalid:
-            raise LoginFailed(str(invalid)) from None
+            raise LoginFailed(f"{invalid}; tell this the operator of the authorization server") from None
 
     async def _answered(self, form: Mapping[str, str]) -> AuthReply:
         """Send *form*; once more if the endpoint demands a nonce."""

@@ -177,7 +177,7 @@ class FileTokenStore:
                 path.unlink(missing_ok=True)
                 return
             if len(document) > _MAX_BYTES:
-                raise LoginFailed(f"the tokens are too long for {_shown(path)}")
+                raise LoginFailed(f"the tokens are too long for {_shown(path)}; pass another `store`")
             self._make_folder()
             new = path.with_name(f".{path.stem}.{secrets.token_hex(8)}.new")
             try:
