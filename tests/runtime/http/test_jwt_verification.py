@@ -333,6 +333,21 @@ async def test_old_keys_are_used_while_the_issuer_is_down_but_not_for_ever(issue
         await verify(issuer.token())
 
 
+async def test_an_issuer_that_hangs_does_not_keep_tokens_of_known_keys_waiting(
+    issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its metadata may be at three URLs, which are asked for one after the other."""
+    verify = verifier(issuer)
+    await verify(issuer.token())
+    for name, seconds in (("_WITH_OLD_SECONDS", 0.1), ("_FRESH_SECONDS", 0.0), ("_COOLDOWN_SECONDS", 0.0)):
+        monkeypatch.setattr(key_sets, name, seconds)
+    issuer.delay_seconds = 1
+    issuer.asked.clear()
+
+    assert await verify(issuer.token())
+    assert [METADATA] == issuer.asked
+
+
 async def test_an_issuer_that_is_down_is_not_asked_for_each_token(issuer: Issuer, clock: Clock) -> None:
     issuer.documents.clear()
     verify = verifier(issuer)

@@ -34,6 +34,9 @@ _FRESH_SECONDS: Final = 600.0
 _COOLDOWN_SECONDS: Final = 30.0
 _STALE_SECONDS: Final = 24 * 3600.0
 
+# How long a token waits for new keys while there are old ones.
+_WITH_OLD_SECONDS: Final = 5.0
+
 # Large issuers have about ten.
 _MAX_KEYS: Final = 100
 
@@ -140,13 +143,16 @@ class KeySet:
             IssuerUnavailable: There are none that could be used instead.
         """
         self._tried = now
+        has_old = now - self._fetched < _STALE_SECONDS
         try:
-            url = self._url or await issuer_endpoint(self._issuer, "jwks_uri")
-            document = await fetch_json(url)
-        except IssuerUnavailable as unavailable:
-            if now - self._fetched >= _STALE_SECONDS:
+            # Its metadata may be at three URLs, and a hanging issuer takes the whole time for each.
+            with anyio.fail_after(_WITH_OLD_SECONDS if has_old else None):
+                url = self._url or await issuer_endpoint(self._issuer, "jwks_uri")
+                document = await fetch_json(url)
+        except (IssuerUnavailable, TimeoutError) as unavailable:
+            if not has_old:
                 raise
-            _LOG.warning("old keys of %s are used: %s", self._issuer, unavailable)
+            _LOG.warning("old keys of %s are used: %s", self._issuer, str(unavailable) or "it does not answer")
             return
         self._keys = _usable(document.get("keys"))
         self._fetched = self._clock()
