@@ -105,9 +105,13 @@ class Tokens(Struct, frozen=True, omit_defaults=True):
         return f"Tokens(issuer={self.issuer!r}, resource={self.resource!r})"
 
     def is_fresh(self, now: float) -> bool:
-        """Return whether the access token can be used at the time *now*."""
+        """Return whether the access token can be used at the time *now*, and need not be refreshed soon."""
         leeway = 0 if self.refresh_token is None else _LEEWAY_SECONDS  # without one, another login would follow
         return self.expires_at is None or now < self.expires_at - leeway
+
+    def has_expired(self, now: float) -> bool:
+        """Return whether the server refuses the access token at the time *now*."""
+        return self.expires_at is not None and now >= self.expires_at
 
 
 class Reply(Struct, frozen=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 import traceback
 from typing import TYPE_CHECKING, Any
 
@@ -403,6 +404,20 @@ async def test_a_token_that_is_valid_for_seconds_is_used() -> None:
             await client.call_tool("greet", {"name": "Ann"})
 
         assert 1 == len(world.logins)
+
+
+async def test_a_token_that_cannot_be_refreshed_now_is_used_until_it_expires(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with login_world() as world:
+        world.lifetime = 25  # it is refreshed some time before its end
+        async with connect(world.url, auth=world.oauth()) as client:
+            world.overrides["/token"] = (503, {}, b"")
+            await client.call_tool("greet", {"name": "Ann"})
+            assert "POST /token" == world.asked[-1]
+
+            later = time.time() + 30
+            monkeypatch.setattr("time.time", lambda: later)
+            with pytest.raises(LoginFailed, match="answered 503"):
+                await client.call_tool("greet", {"name": "Ann"})
 
 
 async def test_a_new_token_that_the_server_refuses_ends_the_attempts() -> None:

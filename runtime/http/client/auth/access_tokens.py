@@ -22,6 +22,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
 import anyio
+import anyio.lowlevel
 import msgspec
 from msgspec import Struct, structs
 
@@ -130,7 +131,7 @@ class AccessTokens:
         """Return the tokens for the next request; None if there are none yet.
 
         Raises:
-            LoginFailed: They cannot be refreshed now.
+            LoginFailed: They have expired, and cannot be refreshed now.
         """
         if not self._is_loaded:
             self._use(await self._stored())
@@ -138,7 +139,11 @@ class AccessTokens:
         tokens = self._tokens
         if tokens is None or self._is_closed or tokens.is_fresh(time.time()):
             return tokens
-        await self._once(lambda: self._refresh_expired(tokens))
+        try:
+            await self._once(lambda: self._refresh_expired(tokens))
+        except LoginFailed:
+            if tokens.has_expired(time.time()):
+                raise
         return self._tokens
 
     def header_lines(self, tokens: Tokens, verb: str, url: str) -> list[tuple[str, str]]:
@@ -175,7 +180,7 @@ class AccessTokens:
             return self._reaction_to_forbidden(challenge, used, attempts)
         if challenge is not None and challenge.error == NONCE_ERROR and not attempts.has_nonce and self._nonce:
             attempts.has_nonce = True
-            return _nothing
+            return anyio.lowlevel.checkpoint  # the nonce is known
         if attempts.has_token:
             self._refused = "" if used is None else used.access_token
             raise LoginFailed(_NEW_BUT_REFUSED)
@@ -375,10 +380,6 @@ class AccessTokens:
     def _use(self, tokens: Tokens | None) -> None:
         self._tokens = tokens
         self._proof_key = None if tokens is None or tokens.key is None else ProofKey(tokens.key)
-
-
-async def _nothing() -> None:
-    """Do nothing: the nonce is known."""
 
 
 def tokens_key(credentials: Credentials, address: Address) -> str:
