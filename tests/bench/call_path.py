@@ -15,7 +15,7 @@ import sys
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
-from mcpgen import Context, Server
+from mcpgen import Access, Context, Protect, Server
 from mcpgen.runtime.transports.descriptors import open_sink, open_source
 from mcpgen.runtime.transports.spawner import open_spawner
 from mcpgen.runtime.transports.stdio import open_pump
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 TOOLS: Final = ("plain", "with_context", "structured")
 """The tools of `made`."""
+
+PROTECTED: Final = "protected"
+"""The tool ``plain`` of a server that demands a token, which it has verified before."""
 
 _REVISION: Final = "2025-11-25"
 _EARLIER_CALLS: Final = 5
@@ -86,12 +89,21 @@ def messages(tool: str) -> list[bytes]:
 def over_http(tool: str) -> tuple[int, int]:
     """Return how many modules and functions a call of *tool* passes over HTTP."""
     passed = Passed()
-    asyncio.run(_over_http(messages(tool), passed))
+    auth = _protect() if tool == PROTECTED else None
+    asyncio.run(_over_http(messages("plain" if auth else tool), passed, auth))
     return passed.counts()
 
 
-async def _over_http(sent: list[bytes], passed: Passed) -> None:
-    app = made().asgi(bound_to="127.0.0.1")
+def _protect() -> Protect:
+    async def verify(_: str) -> Access:
+        return Access(subject="ann", scopes=frozenset({"echo"}))
+
+    url = "https://login.example.com"
+    return Protect(resource="https://mcp.example.com/mcp", issuers=[url], scopes=["echo"], verify=verify)
+
+
+async def _over_http(sent: list[bytes], passed: Passed, auth: Protect | None) -> None:
+    app = made().asgi(bound_to="127.0.0.1", auth=auth)
     session: list[tuple[bytes, bytes]] = []
     async with app.running():
         for each in sent:
@@ -107,6 +119,7 @@ async def _over_http(sent: list[bytes], passed: Passed) -> None:
 async def _post(app: Any, body: bytes, session: list[tuple[bytes, bytes]]) -> list[dict[str, Any]]:
     said: list[dict[str, Any]] = []
     names = {"host": "127.0.0.1", "content-type": "application/json", "accept": "application/json, text/event-stream"}
+    names["authorization"] = "Bearer 1234"  # which only a protected server reads
     headers = [(name.encode(), value.encode()) for name, value in names.items()]
 
     async def receive() -> dict[str, Any]:
@@ -156,8 +169,8 @@ def _talk(sent: list[bytes], into: int, out_of: int, passed: Passed) -> None:
 
 def main() -> None:
     """Print the counts."""
-    for transport, count in (("stdio", over_stdio), ("http", over_http)):
-        for tool in TOOLS:
+    for transport, count, tools in (("stdio", over_stdio, TOOLS), ("http", over_http, (*TOOLS, PROTECTED))):
+        for tool in tools:
             modules, functions = count(tool)
             sys.stdout.write(f"{transport:6} {tool:13} {modules:3} modules {functions:4} functions\n")
 

@@ -12,6 +12,7 @@ MOST_MODULES = {
     "http plain": 23,
     "http structured": 24,
     "http with_context": 25,
+    "http protected": 24,
 }
 MOST_FUNCTIONS = {
     "stdio plain": 51,
@@ -19,6 +20,7 @@ MOST_FUNCTIONS = {
     "http plain": 41,  # three count the turns of the event loop, one asks who calls: an address, a user or a token
     "http structured": 42,
     "http with_context": 46,  # of a function that has no `await`
+    "http protected": 45,  # the token is known; its expiry and its scopes are checked
 }
 
 

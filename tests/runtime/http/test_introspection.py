@@ -236,7 +236,12 @@ def test_the_cache_has_a_bound_and_holds_no_token_of_an_idle_client() -> None:
 def test_a_client_that_calls_often_does_not_have_its_token_hashed_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     hashed: list[bytes] = []
     real = token_cache.sha256
-    monkeypatch.setattr(token_cache, "sha256", lambda data: hashed.append(data) or real(data))
+
+    def counted(data: bytes) -> Any:
+        hashed.append(data)
+        return real(data)
+
+    monkeypatch.setattr(token_cache, "sha256", counted)
     now = [100.0]
     cache = TokenCache(60, lambda: now[0], max_tokens=300)
     client = Client("ann", "user ann", is_known=True)
