@@ -46,6 +46,10 @@ async def serving() -> AsyncGenerator[Any]:
     async def secret() -> str:
         return "found"
 
+    @server.tool(task=True)
+    async def own() -> str:
+        return "found"
+
     app = server.asgi(auth=protect())
     with anyio.fail_after(PATIENCE_SECONDS):
         async with app.running(), anyio.create_task_group() as group:
@@ -80,6 +84,18 @@ async def test_a_task_needs_the_scopes_of_its_tool(revision: str) -> None:
 
     assert [(403, "files:write mcp")] * 3 == [(each.status, challenge(each)["scope"]) for each in refused]
     assert "completed" == got.json["result"]["status"]
+
+
+@pytest.mark.parametrize("thief", ["bob", "ann-app2", "ann-elsewhere"])
+async def test_a_task_belongs_to_issuer_client_and_subject(thief: str) -> None:
+    async with serving() as web:
+        made = await ask_tasks(web, "ann", "tools/call", name="own", arguments={})
+        task_id = made.json["result"]["taskId"]
+        stolen = [await ask_tasks(web, thief, method, taskId=task_id) for method in ("tasks/get", "tasks/cancel")]
+        renewed = await ask_tasks(web, "ann-writes", "tasks/get", taskId=task_id)
+
+    assert [-32602, -32602] == [each.json["error"]["code"] for each in stolen]
+    assert "completed" == renewed.json["result"]["status"]
 
 
 async def test_a_list_leaves_out_the_tasks_whose_scopes_the_token_lacks() -> None:

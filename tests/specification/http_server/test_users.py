@@ -18,6 +18,7 @@ from tests.specification.http_server.http_clients import (
     initialize,
 )
 from tests.specification.http_server.http_site import site
+from tests.specification.http_server.protected_site import protected, token
 from tests.specification.http_server.revision_sets import on_both_loops, spec, with_sessions
 from tests.specification.http_server.stream_tools import behaviour, demo
 
@@ -119,3 +120,22 @@ async def test_an_address_of_http_sse_is_not_found_by_another_user() -> None:
         own = await peer.post(initialize("2024-11-05"), [JSON, *of("ann")]).complete()
 
     assert (404, 202) == (stolen.status, own.status)
+
+
+@spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow", "f960559d", "8d48e778")
+@pytest.mark.parametrize("thief", ["bob", "ann-app2", "ann-elsewhere"])
+async def test_a_state_belongs_to_issuer_client_and_subject(thief: str) -> None:
+    async with protected(demo()) as web:
+        peer = Caller(web, STATELESS, '{"elicitation":{}}')
+        params = '"name":"ask","arguments":{}'
+        body = peer.request(1, "tools/call", params)
+        demand = (await web.ask("POST", "/mcp", [*peer.lines(body), *token("ann")], body)).json["result"]
+        (key,) = demand["inputRequests"]
+        answers = f'{{{json.dumps(key)}:{{"action":"accept","content":{{"name":"octocat"}}}}}}'
+        state = json.dumps(demand["requestState"])
+        retry = peer.request(2, "tools/call", f'{params},"requestState":{state},"inputResponses":{answers}')
+        stolen = await web.ask("POST", "/mcp", [*peer.lines(retry), *token(thief)], retry)
+        renewed = await web.ask("POST", "/mcp", [*peer.lines(retry), *token("ann-writes")], retry)
+
+    assert -32602 == stolen.json["error"]["code"]
+    assert "octocat" in renewed.body.decode()
