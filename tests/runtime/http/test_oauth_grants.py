@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, quote_plus
 
 import anyio
 import jwt
@@ -29,6 +30,8 @@ from tests.patience import PATIENCE_SECONDS
 from tests.runtime.http.login_world import LoginWorld, claims_of, login_world
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mcpgen.runtime.http.client.auth.credentials import Credentials
 
 pytestmark = pytest.mark.anyio
@@ -217,6 +220,22 @@ async def test_an_authorization_server_that_repeats_a_secret_does_not_get_it_int
         secrets = [world.forms[-1].get(name, "s3cret") for name in ("assertion", "client_assertion")]
 
         assert [] == [each for each in (*secrets, "czNjcmV0", "OnMzY3JldA") if each in str(refused.value)]
+
+
+@pytest.mark.parametrize("encode", [quote, quote_plus])
+async def test_a_secret_that_is_repeated_as_it_was_in_the_form_does_not_get_into_an_error(
+    encode: Callable[[str], str],
+) -> None:
+    secret = "s3cr+t /ä"  # noqa: S105 (of a test)
+    async with login_world() as world:
+        world.metadata["token_endpoint_auth_methods_supported"] = ["client_secret_post"]
+
+        def repeat(form: dict[str, str]) -> tuple[int, dict[str, str]]:
+            return 400, {"error": "invalid_client", "error_description": f"I got {encode(form['client_secret'])}"}
+
+        world._token = repeat  # type: ignore[method-assign] # another answer
+        with pytest.raises(LoginFailed, match=r"invalid_client: I got …"):
+            await greet(world, ClientCredentials("service", secret=secret))
 
 
 # --- DPoP

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, quote_plus
 
 from mcpgen.runtime.http.auth.assertions import client_assertion
 from mcpgen.runtime.http.auth.grants import (
@@ -173,6 +174,7 @@ class TokenEndpoint:
         self._sent = [value for name, value in {**form, **fields}.items() if name in _SECRETS]
         if self._client.secret is not None:
             self._sent += [self._client.secret, headers.get("authorization", "").partition(" ")[2]]
+        self._sent += [encode(each) for each in self._sent for encode in (quote, quote_plus)]  # as they are in the form
         if self._key is not None:
             headers["dpop"] = self._key.proof("POST", self._url, now=now, nonce=nonce)
         return await self._requests.post_form(self._url, {**form, **fields}, headers)
