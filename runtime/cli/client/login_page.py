@@ -41,12 +41,13 @@ class LoginPage:
         self._screen.line("If the browser runs on another machine, it cannot reach this one at the end.")
         self._screen.line("Then copy the URL of the page that fails to load, paste it here, and press Enter.")
         self._keyboard.discard_typed()
-        while (line := await self._keyboard.line()) is not None:
-            pasted = line.strip()
-            if pasted.startswith(("http://", "https://")):
-                return pasted
-            if pasted:
-                self._screen.line("This is not a URL; it begins with http:// and has `code=` in it.")
+        with self._keyboard.long_lines():  # some authorization servers write codes of thousands of characters
+            while (line := await self._keyboard.line()) is not None:
+                pasted = line.strip()
+                if pasted.startswith(("http://", "https://")):
+                    return pasted
+                if pasted:
+                    self._screen.line("This is not a URL; it begins with http:// and has `code=` in it.")
         return None
 
 

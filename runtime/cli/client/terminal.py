@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import sys
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import anyio
@@ -14,7 +15,7 @@ import click
 from mcpgen.runtime.cli.terminal_text import wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
 __all__ = ["Keyboard", "Screen", "encode_text", "on_signal", "wants_colours"]
 
@@ -35,6 +36,9 @@ _ASCII: Final = str.maketrans("→←✗·…µ└—“”█░", '><x-~u+-""#
 _CLEAR_LINE: Final = "\r\x1b[K"
 
 _READ_BYTES: Final = 4096  # the longest line that a terminal returns at once
+
+_BACKSPACE: Final = b"\x7f"
+_CTRL_D: Final = b"\x04"
 
 
 class Screen:
@@ -155,6 +159,7 @@ class Keyboard:
 
     def __init__(self) -> None:
         self._rest = b""
+        self._edits = False  # whether Backspace and Ctrl-D come from the terminal as they are
 
     @staticmethod
     def is_there() -> bool:
@@ -169,6 +174,31 @@ class Keyboard:
 
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
+    @contextmanager
+    def long_lines(self) -> Generator[None]:
+        """Let the user paste lines of any length within the block.
+
+        A terminal that edits lines takes no more than 1,024 bytes on macOS and 4,096 on Linux. So it does not edit
+        them, and only Backspace works.
+        """
+        if sys.platform == "win32":
+            yield
+            return
+        import termios  # noqa: PLC0415 (Windows has none)
+
+        terminal = sys.stdin.fileno()
+        before = termios.tcgetattr(terminal)
+        unedited = [*before]
+        unedited[3] &= ~termios.ICANON  # of the local modes
+        termios.tcsetattr(terminal, termios.TCSANOW, unedited)
+        self._edits = True
+        try:
+            yield
+        finally:
+            self._edits = False
+            with suppress(termios.error):  # the terminal is gone
+                termios.tcsetattr(terminal, termios.TCSANOW, before)
+
     async def line(self) -> str | None:
         """Return the next line without its end; None for Ctrl-D on an empty line, or if the terminal is gone."""
         if sys.platform == "win32":
@@ -180,9 +210,16 @@ class Keyboard:
                 data = os.read(sys.stdin.fileno(), _READ_BYTES)
             except OSError:  # the terminal was closed
                 data = b""
-            if not data:  # Ctrl-D after some text only submits that text
+            if not data or (self._edits and data == _CTRL_D):  # after some text, the terminal only submits that text
                 self._rest = b""
                 return None
-            self._rest += data
+            self._rest = _edited(self._rest + data) if self._edits else self._rest + data
         line, _, self._rest = self._rest.partition(b"\n")
         return line.decode(sys.stdin.encoding or "utf-8", "replace")
+
+
+def _edited(typed: bytes) -> bytes:
+    """Return what is left of *typed* after each Backspace has removed the character before it."""
+    while (at := typed.find(_BACKSPACE)) >= 0:
+        typed = typed[: max(at - 1, 0)] + typed[at + 1 :]
+    return typed

@@ -111,6 +111,18 @@ async def test_the_redirected_url_can_be_pasted(desk: Desk) -> None:
         assert 0 == (await desk.end(terminal))[0]
 
 
+async def test_a_redirected_url_that_is_longer_than_a_line_of_a_terminal_can_be_pasted(desk: Desk) -> None:
+    """A terminal that edits lines takes 1,024 bytes on macOS and 4,096 on Linux; some codes are longer."""
+    async with login_world() as world:
+        terminal = await desk.terminal("login", world.url)
+        redirected = f"{await visit(await desk.page(terminal))}&session_state={'x' * 6000}"
+        terminal.types("htp")
+        terminal.types("\x7f\x7f\x7f")  # Backspace
+        terminal.types(f"{redirected}\n")
+
+        assert 0 == (await desk.end(terminal))[0]
+
+
 async def test_a_command_logs_in_by_itself(desk: Desk) -> None:
     async with login_world() as world:
         terminal = await desk.terminal("call", world.url, "greet", "name=Ann")
