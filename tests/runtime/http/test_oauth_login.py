@@ -765,8 +765,8 @@ async def test_no_secret_is_logged_or_shown(caplog: pytest.LogCaptureFixture) ->
 @spec("2025-03-26", "basic/authorization#security-considerations", "70965cf6")
 @spec("2025-06-18", "basic/authorization#communication-security", "fba62df9")
 @spec("2025-11-25", "basic/authorization#communication-security", "fba62df9")
-@spec("2025-11-25", "basic/authorization#implementation-requirements", "22d53e89")
-@spec("2026-07-28", "basic/authorization/client-registration#implementation-requirements", "f87b4037")
+@spec("2025-11-25", "basic/authorization#implementation-requirements", "22d53e89", "5fa19580")
+@spec("2026-07-28", "basic/authorization/client-registration#implementation-requirements", "f87b4037", "62255cfc")
 @spec("2026-07-28", "basic/authorization/security-considerations#communication-security", "e2f546f5")
 @pytest.mark.parametrize(
     ("options", "reason"),
@@ -774,6 +774,13 @@ async def test_no_secret_is_logged_or_shown(caplog: pytest.LogCaptureFixture) ->
         ({"client_secret": "s"}, "needs `client_id`"),
         ({"client_metadata_url": "http://a.example/c.json"}, "https with a path"),
         ({"client_metadata_url": "https://a.example"}, "https with a path"),
+        ({"client_metadata_url": "https:///c.json"}, "https with a path"),
+        ({"client_metadata_url": "https://a.example/a b"}, "https with a path"),
+        ({"client_metadata_url": "https://a.example/./c.json"}, r"without \. and \.\."),
+        ({"client_metadata_url": "https://a.example/x/../c.json"}, r"without \. and \.\."),
+        ({"client_metadata_url": "https://a.example/x/%2e%2E?y"}, r"without \. and \.\."),
+        ({"client_metadata_url": "https://ann@a.example/c.json"}, "https with a path"),
+        ({"client_metadata_url": "https://a.example/c.json#f"}, "https with a path"),
         ({"redirect_uri": "http://a.example/callback"}, "`redirect_uri` must be"),
         ({"scopes": "read write"}, r"must be a list, such as \['read', 'write'\]"),
         ({"scopes": ["a b"]}, "not a scope"),

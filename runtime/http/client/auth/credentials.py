@@ -16,6 +16,7 @@ from mcpgen.runtime.http.client.auth.address_guard import is_loopback_url
 from mcpgen.runtime.http.client.auth.token_store import FileTokenStore, TokenStore
 from mcpgen.runtime.http.client.http_exchange import import_httpx
 from mcpgen.runtime.protocol.argument_checks import check_flags, check_numbers, check_texts
+from mcpgen.runtime.protocol.value_syntax import uri_fault
 
 __all__ = ["Assertion", "ClientCredentials", "Credentials", "Dpop", "JwtAssertion", "OAuth", "Visit"]
 
@@ -89,7 +90,8 @@ class OAuth:
             raise UsageError(f"`visit` must be a function that gets the URL of the login page, not {visit!r}")
         if client_metadata_url is not None and not _is_document(client_metadata_url):
             raise UsageError(
-                "`client_metadata_url` must be a URL of https with a path, such as https://example.com/client.json"
+                "`client_metadata_url` must be a URL of https with a path, without . and .. in it, such as "
+                "https://example.com/client.json"
             )
         if redirect_uri is not None and not _is_redirect(redirect_uri):
             raise UsageError("`redirect_uri` must be a URL of https, or of http at localhost, 127.0.0.1 or [::1]")
@@ -252,5 +254,14 @@ def _is_redirect(url: str) -> bool:
 
 
 def _is_document(url: str) -> bool:
-    scheme, _, rest = url.partition("://")
-    return scheme == "https" and bool(rest.partition("/")[2]) and "#" not in url and "@" not in rest.partition("/")[0]
+    """Return whether *url* can be the id of a client.
+
+    Spec:
+        OAuth Client ID Metadata Document (draft 00), section 3: a path, without dot segments; no fragment or user.
+    """
+    if uri_fault(url) is not None or not url.startswith("https://") or "#" in url:
+        return False
+    host, _, path = url.removeprefix("https://").partition("?")[0].partition("/")
+    # RFC 3986, section 6.2.2: %2E is a dot, too.
+    segments = re.sub("%2[Ee]", ".", path).split("/")
+    return host[:1] not in ("", ":") and "@" not in host and path != "" and not {".", ".."} & set(segments)
