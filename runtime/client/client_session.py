@@ -160,7 +160,7 @@ class ClientSession:
         return self._last_id
 
     def own_token(self, meta: Mapping[str, Any]) -> RequestId | None:
-        """Return the progress token that a caller has written into *meta*; None if there is none.
+        """Return the progress token that a caller has written into *meta*, the ``_meta``; None if there is none.
 
         Raises:
             UsageError: An open request has it.
@@ -172,7 +172,7 @@ class ClientSession:
         if not isinstance(token, str | int):
             return None
         if token in self._by_token:
-            raise UsageError(f"`meta` has the progressToken {token!r}, which another open request has; choose another")
+            raise UsageError(f"`_meta` has the progressToken {token!r}, which another open request has; choose another")
         return token
 
     def send(

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.client.tool_tasks import ToolTasks
     from mcpgen.runtime.errors import RequestError
     from mcpgen.runtime.protocol.capabilities import ServerPeer
-    from mcpgen.runtime.protocol.messages import ErrorResponse, RequestId
+    from mcpgen.runtime.protocol.messages import ErrorResponse
     from mcpgen.runtime.protocol.spans import Outcome
     from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter
 
@@ -183,12 +183,10 @@ class ClientEngine:
         cache_key = None if cache is None else cache.key(method, value, meta)
         if "task" in value:
             self.declared.require_task(method)
-        token: RequestId | None = None if on_progress is None else self.session.next_token()
         whole_meta = {**value.get("_meta", {}), **(meta or {}), **self.native_meta}
-        if token is not None:
-            whole_meta["progressToken"] = token
-        elif meta:
-            token = self.session.own_token(whole_meta)
+        if on_progress is not None:
+            whole_meta["progressToken"] = self.session.next_token()
+        token = self.session.own_token(whole_meta)
         peer_meta = self._peer_meta
         if log_level is not None:
             level = {MetaKey.LOG_LEVEL: log_level}
@@ -259,12 +257,12 @@ class ClientEngine:
         on_progress, timeout_seconds, more = check_call_options(options) if options else (None, None, None)
         extension.require(self.server, method)
         ask = extension.outgoing_request(method)
-        token = None if on_progress is None else self.session.next_token()
         meta = {**(more or {}), **self.session.features.meta(self.server.revision)}
         if self.session.log_level is not None:
             meta[MetaKey.LOG_LEVEL] = self.session.log_level
-        if token is not None:
-            meta["progressToken"] = token
+        if on_progress is not None:
+            meta["progressToken"] = self.session.next_token()
+        token = self.session.own_token(meta)
         encoded = encoded_params(ask, params, meta)
         request = OutgoingRequest(
             method=method,
@@ -311,6 +309,7 @@ class ClientEngine:
     async def ask_json(self, method: str, params: Mapping[str, Any], **options: Any) -> Raw:
         """Return the result of a request, undecoded; *options* are others of `OutgoingRequest`."""
         encoded = self.json_params(params)
+        options["token"] = options.get("token") or self.session.own_token(params.get("_meta", {}))
         request = OutgoingRequest(method=method, params=encoded, decode_error=error_as_received, **options)
         result = await self._sender.send_once(request, encoded)
         if method == "tools/list":

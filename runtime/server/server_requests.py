@@ -93,11 +93,32 @@ def send_request(
     if exchange is not None and exchange.task is not None and exchange.task.marks_messages:
         params = exchange.task.marked(params)
     request = ServerRequest(outgoing, params, value)
+    _check_token(session, request)
     if peer.era == "stateless":
         _collect(session, exchange, request, peer)
     else:
         _send(session, exchange, request)
     return request
+
+
+def _check_token(session: ServerSession, request: ServerRequest) -> None:
+    """Check that no open request has the progress token of *request*.
+
+    Raises:
+        UsageError: One has it.
+
+    Spec:
+        2025-11-25, basic/utilities/progress, "Progress Flow": unique across all active requests.
+    """
+    token = _progress_token(request)
+    if token is not None and any(_progress_token(each) == token for each in session.server_requests.values()):
+        raise UsageError(f"`_meta` has the progressToken {token!r}, which another open request has; choose another")
+
+
+def _progress_token(request: ServerRequest) -> object:
+    if isinstance(request.params, UnsetType) or b'"progressToken"' not in request.params:
+        return None
+    return msgspec.json.decode(request.params).get("_meta", {}).get("progressToken")
 
 
 def _reason(error: AdaptationError | UnknownMethod) -> str:

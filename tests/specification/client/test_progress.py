@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 
+from mcpgen.generated import registry
 from mcpgen.runtime.errors import RequestRefused, UsageError
+from tests.patience import PATIENCE_SECONDS
 from tests.specification.citation import STATELESS, everywhere, since, spec
 from tests.specification.client.scripted_server import complete, on_both_loops, opened
 
@@ -63,7 +66,7 @@ async def test_a_token_of_the_callers_own_is_of_one_open_request(revision: str) 
     told: list[Any] = []
     async with opened(revision) as own:
         first, one = await own.asked(own.client.call_tool("x", meta={"progressToken": "mine"}))
-        with pytest.raises(UsageError, match="`meta` has the progressToken 'mine', which another open request has"):
+        with pytest.raises(UsageError, match="`_meta` has the progressToken 'mine', which another open request has"):
             await own.client.call_tool("x", meta={"progressToken": "mine"})
         number = one["id"] + 2  # the next request has the number before it
         second, two = await own.asked(own.client.call_tool("x", meta={"progressToken": number}))
@@ -75,6 +78,32 @@ async def test_a_token_of_the_callers_own_is_of_one_open_request(revision: str) 
 
     assert number != token_of(three)
     assert [] == told
+
+
+@spec("2025-11-25", "basic/utilities/progress#progress-flow", "1a3be013")
+@spec("2026-07-28", "basic/patterns/progress#progress-flow", "0a8a4373")
+@everywhere
+@pytest.mark.parametrize("api", ["request_json", "ClientMethods"])
+async def test_a_token_in_params_is_of_one_open_request(api: str, revision: str) -> None:
+    async with opened(revision, native_revision=revision) as own:
+        bindings = registry.revision(revision).bindings()
+
+        def call() -> Any:
+            meta = {**own.client.meta, "progressToken": "mine"} if revision in STATELESS else {"progressToken": "mine"}
+            if api == "request_json":
+                return own.client.request_json("tools/call", {"name": "x", "_meta": meta})
+            params = msgspec.convert({"name": "x", "_meta": meta}, bindings.models.CallToolRequestParams)
+            return bindings.client.ClientMethods(own.client).call_tool(params)
+
+        errand, asked = await own.asked(call())
+        refused = "`_meta` has the progressToken 'mine', which another open request has"
+        with anyio.fail_after(PATIENCE_SECONDS), pytest.raises(UsageError, match=refused):
+            await call()
+        own.wire.result(asked, complete(revision, content=[]))
+        await errand.outcome()
+        _, again = await own.asked(call())
+
+    assert "mine" == token_of(asked) == token_of(again)
 
 
 @spec("2025-03-26", "basic/utilities/progress#progress-flow")

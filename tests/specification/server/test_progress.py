@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
 import pytest
 
 from mcpgen.runtime.errors import UsageError
@@ -145,3 +146,32 @@ async def test_the_handler_sees_the_arguments_and_not_the_token(revision: str) -
         await peer.call("echo", '{"text":"hi"}', meta='"progressToken":1')
 
     assert {"text": "hi"} == own.seen["tools/call"].arguments
+
+
+@spec("2025-11-25", "basic/utilities/progress#progress-flow", "1a3be013")
+async def test_two_open_requests_of_a_handler_have_two_tokens() -> None:
+    from mcpgen.generated.v2025_11_25 import RequestParams, ServerMethods
+
+    async def ask(own: Any, _arguments: dict[str, Any], context: Any) -> Any:
+        found: list[str] = []
+
+        async def once() -> None:
+            try:
+                await ServerMethods(context).list_roots(RequestParams(meta={"progressToken": "mine"}))
+                found.append("answered")
+            except UsageError as refused:
+                found.append(str(refused))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(once)
+            group.start_soon(once)
+        await once()
+        return own.text("; ".join(found))
+
+    async with client(server("2025-11-25", tools={"ask": ask}), "2025-11-25", '{"roots":{}}') as peer:
+        (first,) = await peer.call("ask")
+        (second,) = await peer.answer(first, '{"roots":[]}')
+        (said,) = await peer.answer(second, '{"roots":[]}')
+
+    refused = "`_meta` has the progressToken 'mine', which another open request has; choose another"
+    assert f"{refused}; answered; answered" == said["result"]["content"][0]["text"]
