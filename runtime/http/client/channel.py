@@ -57,17 +57,15 @@ class _PendingRequest(Struct, eq=False):
         message: The request.
         sending: The `StartedFunction` that sends it. Its cancellation closes the response. None before it has started.
         is_queued: Whether it has not been sent yet.
-        is_cancelled: Whether it must not be sent any more.
     """
 
     message: OutgoingMessage
     sending: Any = None
     is_queued: bool = True
-    is_cancelled: bool = False
 
     def cancel(self) -> None:
         """Close its response, or do not send it."""
-        self.is_cancelled = True
+        self.message.is_cancelled = True
         if self.sending is not None:
             self.sending.cancel()
 
@@ -123,7 +121,7 @@ class HttpChannel:
             pending.sending = self._spawner.start(self._run_request, pending)
             return
         cancelled = cancelled_id(outgoing)
-        if cancelled is not None and session is None:
+        if cancelled is not None and not self._announces_cancellation(cancelled, session):
             self._close_response(cancelled)
             return
         if outgoing.kind == "answer" and outgoing.id is not None and session is not None:
@@ -173,7 +171,7 @@ class HttpChannel:
     async def _run_request(self, pending: _PendingRequest) -> None:
         message = pending.message
         try:
-            if not pending.is_cancelled:
+            if not message.is_cancelled:
                 await self._send_request(pending)
         except McpgenError as failure:
             self._fail(message, failure)
@@ -216,6 +214,21 @@ class HttpChannel:
     def _fail(self, message: OutgoingMessage, failure: McpgenError) -> None:
         if message.id is not None:
             self._protocol.incoming.fail(message.id, failure)
+
+    def _announces_cancellation(self, request_id: RequestId, session: HttpSession | None) -> bool:
+        """Return whether a notification cancels a request: in a session, if the server has the request in it.
+
+        Spec:
+            2025-11-25, basic/utilities/cancellation, "Behavior Requirements": only requests that were issued before and
+            are believed to be in progress. 2026-07-28, basic/transports/streamable-http, "Cancellation".
+        """
+        pending = self._pending.get(request_id)
+        if session is None or pending is None:  # with HTTP+SSE, a request is not pending here once it was sent
+            return session is not None
+        if pending.message.session is not session or session.is_lost:
+            return False
+        pending.message.is_cancelled = True
+        return True
 
     def _close_response(self, request_id: RequestId) -> None:
         """Close the response to a cancelled request."""

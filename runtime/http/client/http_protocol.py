@@ -26,7 +26,13 @@ from mcpgen.runtime.http.client.get_stream import read_get_stream
 from mcpgen.runtime.http.client.http_session import LOST_CURSOR, HttpSession
 from mcpgen.runtime.http.client.incoming_messages import IncomingMessages
 from mcpgen.runtime.http.client.legacy_sse import LEGACY_SERVERS, LegacySse
-from mcpgen.runtime.http.client.outgoing_messages import CALL, INITIALIZE, OutgoingMessage, message_headers
+from mcpgen.runtime.http.client.outgoing_messages import (
+    CALL,
+    INITIALIZE,
+    OutgoingMessage,
+    cancelled_id,
+    message_headers,
+)
 from mcpgen.runtime.http.client.param_header_cache import list_tools_again
 from mcpgen.runtime.http.client.post_requests import PostRequests, SessionLost
 from mcpgen.runtime.http.client.session_renewal import renew_session
@@ -116,6 +122,7 @@ class HttpProtocol:
         if message.method == INITIALIZE:
             await self._initialize(message)
         elif self._legacy_sse is not None:
+            message.session = session
             await self._legacy_sse.post(message, {} if session is None else session.headers)
         elif session is None:
             await self._request_stateless(message)
@@ -136,6 +143,8 @@ class HttpProtocol:
         if message.kind == "answer" and session is not current:
             _LOG.debug("a response is not sent, because the session of its request is lost")
             return
+        if session is not current and cancelled_id(message) is not None:
+            return  # the request was lost with its session
         headers = message_headers(message, None) if current is None else current.headers
         if self._legacy_sse is not None:
             await self._legacy_sse.post(message, headers)
@@ -191,12 +200,16 @@ class HttpProtocol:
 
     async def _request_in_session(self, message: OutgoingMessage, session: HttpSession) -> None:
         session.check_cursor(message.cursor)
+        message.session = session
         try:
             error = await self._posts.send_request(message, session.headers, session)
             if error is not None and error.is_about_session and session.id is not None:
                 session = await self._renewed(session)
+                if message.is_cancelled:
+                    return
                 if message.cursor is not None:
                     raise RequestLost(LOST_CURSOR)
+                message.session = session
                 error = await self._posts.send_request(message, session.headers, session)
                 if error is not None and error.is_about_session and session.id is not None:
                     session.is_lost = True

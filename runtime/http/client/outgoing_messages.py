@@ -19,6 +19,7 @@ from mcpgen.runtime.protocol.messages import ErrorResponse, Notification, Reques
 from mcpgen.runtime.protocol.newest import MetaKey
 
 if TYPE_CHECKING:
+    from mcpgen.runtime.http.client.http_session import HttpSession  # noqa: TC004 (no message is decoded)
     from mcpgen.runtime.protocol.param_headers import ParamHeaders
 
 __all__ = [
@@ -82,6 +83,8 @@ class OutgoingMessage(Struct, eq=False):
         answer: The answer, if the request is internal.
         params_in_headers: The params that standard headers repeat, if they are there.
         cursor: The place in a list that it continues at; None for other requests.
+        session: The session in which the request was sent; None if it was not sent yet, or in no session.
+        is_cancelled: Whether the client has cancelled the request, so that it must not be sent any more.
     """
 
     body: bytes
@@ -94,6 +97,8 @@ class OutgoingMessage(Struct, eq=False):
     answer: Response | ErrorResponse | None = None
     params_in_headers: dict[str, Any] = {}
     cursor: str | None = None
+    session: HttpSession | None = None
+    is_cancelled: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.params, UnsetType):

@@ -7,10 +7,10 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen import RequestTimedOut, connect
+from mcpgen import ClientLimits, RequestTimedOut, connect
 from tests.specification.citation import spec
-from tests.specification.client.scripted_server import discovered, on_both_loops
-from tests.specification.http_client.scripted_http_server import NEWEST, closed, opened, played
+from tests.specification.client.scripted_server import discovered, initialized, on_both_loops
+from tests.specification.http_client.scripted_http_server import NEWEST, closed, opened, played, text
 
 pytestmark = pytest.mark.anyio
 
@@ -66,9 +66,6 @@ async def test_in_a_session_the_server_is_told_and_then_the_response_is_closed()
 
 @spec("2026-07-28", "basic/patterns/cancellation#behavior-requirements")
 async def test_a_request_that_waits_for_its_turn_is_never_made_when_it_is_cancelled() -> None:
-    from mcpgen import ClientLimits
-    from tests.specification.http_client.scripted_http_server import text
-
     async with opened(NEWEST, limits=ClientLimits(max_connections=1)) as (client, server):
         first = server.start(client.call_tool("first"))
         asked = await server.hear(method="tools/call")
@@ -77,6 +74,68 @@ async def test_a_request_that_waits_for_its_turn_is_never_made_when_it_is_cancel
         await second.cancel()
         await asked.result(text())
         await first.outcome()
+        await anyio.wait_all_tasks_blocked()
+
+        assert [] == server.unheard
+
+
+@spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements", "46be44ab")
+async def test_a_request_that_waits_for_its_turn_in_a_session_is_never_made_when_it_is_cancelled() -> None:
+    async with opened("2025-11-25", session="s", limits=ClientLimits(max_connections=1)) as (client, server):
+        first = server.start(client.call_tool("first"))
+        asked = await server.hear(method="tools/call")
+        second = server.start(client.call_tool("second"))
+        await anyio.wait_all_tasks_blocked()
+        await second.cancel()
+        await asked.result(text())
+        await first.outcome()
+        await anyio.wait_all_tasks_blocked()
+
+        assert [] == server.unheard
+
+
+@spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements", "46be44ab", "bc1a3f4c")
+@pytest.mark.parametrize("when", ["before the client knows that the session is lost", "while the new session starts"])
+async def test_a_call_that_is_cancelled_is_not_made_in_a_new_session(when: str) -> None:
+    async with opened("2025-11-25", session="s") as (client, server):
+        server.is_judged = False
+        calling = server.start(client.call_tool("slow"))
+        asked = await server.hear(method="tools/call")
+        if when == "before the client knows that the session is lost":
+            await calling.cancel()
+            told = await server.hear(method="notifications/cancelled")
+            await asked.answer(404)
+            greeting = await server.hear(method="initialize")
+            await told.answer(404)
+        else:
+            await asked.answer(404)
+            greeting = await server.hear(method="initialize")
+            await calling.cancel()
+        server.manners.session = "t"
+        await greeting.result(initialized("2025-11-25"), mcp_session_id="t")
+        await (await server.hear(method="notifications/initialized")).accepted()
+        await (await server.hear("GET")).answer(405)
+        await anyio.wait_all_tasks_blocked()
+
+        assert [] == server.unheard
+
+
+@spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements", "46be44ab")
+async def test_a_call_of_a_lost_session_is_not_cancelled_in_the_new_one() -> None:
+    async with opened("2025-11-25", session="s") as (client, server):
+        server.is_judged = False
+        slow, other = server.start(client.call_tool("slow")), await server.hear(method="tools/call")
+        fast = server.start(client.call_tool("fast"))
+        await (await server.hear(method="tools/call")).answer(404)
+        greeting = await server.hear(method="initialize")
+        server.manners.session = "t"
+        await greeting.result(initialized("2025-11-25"), mcp_session_id="t")
+        await (await server.hear(method="notifications/initialized")).accepted()
+        await (await server.hear("GET")).answer(405)
+        await (await server.hear(method="tools/call")).result(text())
+        await fast.outcome()
+        await slow.cancel()
+        await other.gone()
         await anyio.wait_all_tasks_blocked()
 
         assert [] == server.unheard
