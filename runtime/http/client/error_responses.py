@@ -115,8 +115,17 @@ class ErrorReply(Struct, frozen=True):
 
     @property
     def is_about_session(self) -> bool:
-        """Whether the session of the request is unknown, and not its method."""
-        return self.status == NOT_FOUND and not (self.code == ErrorCode.METHOD_NOT_FOUND and self.frame is not None)
+        """Whether it says that the server does not know the session of the request.
+
+        Spec:
+            2025-11-25, basic/transports, "Session Management": 404 says so, whatever the body.
+        """
+        return self.status == NOT_FOUND
+
+    @property
+    def may_be_about_method(self) -> bool:
+        """Whether a server of a later revision may say with it that it does not know the method of the request."""
+        return self.status == NOT_FOUND and self.code == ErrorCode.METHOD_NOT_FOUND and self.frame is not None
 
 
 async def read_error_reply(response: HttpResponse, message: OutgoingMessage | None, address: Address) -> ErrorReply:

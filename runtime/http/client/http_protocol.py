@@ -86,6 +86,7 @@ class HttpProtocol:
         self._handshake: OutgoingMessage | None = None  # the message of the handshake that is being sent
         self._handshake_sent = anyio.Event()  # set when it was sent, and then replaced
         self._renewal: anyio.Event | None = None  # set when the new session has started; None if none is starting
+        self._unknown_methods: set[str] = set()  # those that the server refuses with 404 in each session
         self._listing = anyio.Lock()
         self._listings = 0  # how often the tools were listed again
 
@@ -203,7 +204,9 @@ class HttpProtocol:
         message.session = session
         try:
             error = await self._posts.send_request(message, session.headers, session)
-            if error is not None and error.is_about_session and session.id is not None:
+            if error is not None and error.may_be_about_method and message.method in self._unknown_methods:
+                pass  # a new session did not help before
+            elif error is not None and error.is_about_session and session.id is not None:
                 session = await self._renewed(session)
                 if message.is_cancelled:
                     return
@@ -211,7 +214,9 @@ class HttpProtocol:
                     raise RequestLost(LOST_CURSOR)
                 message.session = session
                 error = await self._posts.send_request(message, session.headers, session)
-                if error is not None and error.is_about_session and session.id is not None:
+                if error is not None and error.may_be_about_method:
+                    self._unknown_methods.add(message.method)
+                elif error is not None and error.is_about_session and session.id is not None:
                     session.is_lost = True
                     raise self._end("the server does not know the session that it has just started")
         except SessionLost:

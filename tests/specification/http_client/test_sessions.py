@@ -239,12 +239,33 @@ async def test_a_server_that_loses_each_session_at_once_is_given_up() -> None:
             await calling.outcome()
 
 
+@spec("2025-11-25", "basic/transports#session-management", "596d5817")
+@pytest.mark.parametrize("code", [-32001, -32600, -32601])
+async def test_404_is_a_lost_session_whatever_the_error_in_its_body(code: int) -> None:
+    async with opened("2025-11-25", session="s") as (client, server):
+        calling = server.start(client.call_tool("a"))
+        await (await server.hear(method="tools/call")).error(code, "no such session", status=404)
+        await renew(server, "2025-11-25")
+        await (await server.hear("GET")).answer(405)
+        again = await server.hear(method="tools/call")
+        await again.result({"content": []})
+        await calling.outcome()
+
+        assert "t" == again.headers["mcp-session-id"]
+
+
 @spec("2025-11-25", "basic/transports#session-management")
-async def test_a_method_that_the_server_lacks_is_no_lost_session() -> None:
+async def test_a_method_that_the_server_lacks_in_a_new_session_too_is_refused_and_no_lost_session() -> None:
     async with opened("2025-11-25", session="s") as (client, server):
         calling = server.start(client.call_tool("a"))
         await (await server.hear(method="tools/call")).error(-32601, "what?", status=404)
-
+        await renew(server, "2025-11-25")
+        await (await server.hear("GET")).answer(405)
+        await (await server.hear(method="tools/call")).error(-32601, "what?", status=404)
+        with pytest.raises(RequestRefused, match=r"what\?"):
+            await calling.outcome()
+        calling = server.start(client.call_tool("a"))
+        await (await server.hear(method="tools/call")).error(-32601, "what?", status=404)
         with pytest.raises(RequestRefused, match=r"what\?"):
             await calling.outcome()
 
