@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.server.functions import uri_values
-from mcpgen.runtime.server.functions.uri_template import Template, Variable
+from mcpgen.runtime.server.functions.uri_template import Template, Variable, in_ascii
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,9 +16,9 @@ __all__ = ["expand", "match"]
 
 def match(template: Template, uri: str) -> dict[str, str | list[str]] | None:
     """Return the decoded values in a URI; None if it does not match, or has a refused value."""
-    path, query = uri, None
+    path, query = in_ascii(uri), None
     if template.query:
-        path, mark, rest = uri.partition("?")
+        path, mark, rest = path.partition("?")
         query = rest if mark else None
     raw = _split(template, path)
     if raw is None:

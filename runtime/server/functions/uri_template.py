@@ -29,12 +29,13 @@ from mcpgen.runtime.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Template", "Variable", "parse"]
+__all__ = ["Template", "Variable", "in_ascii", "parse"]
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 # RFC 6570, section 2.1: characters that a literal must not contain. Non-ASCII characters are allowed here.
-NOT_LITERAL = re.compile(r"[\x00-\x20\"'<>\\^`{|}\x7f]")
+NOT_LITERAL = re.compile(r"[\x00-\x20\"'<>\\^`{|}\x7f]|%(?![0-9A-Fa-f]{2})")
+NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
 class Operator(NamedTuple):
@@ -80,7 +81,7 @@ class Template(Struct, frozen=True):
 
     Attributes:
         text: The template.
-        literals: The text before each variable, and after the last; only the last may be empty.
+        literals: The text before each variable, and after the last, in ASCII; only the last may be empty.
         variables: Its variables, in order; those of ``{?…}`` come last.
     """
 
@@ -105,7 +106,7 @@ def parse(text: str) -> Template:
     for literal, expression in _pieces(text):
         if variables and variables[-1].optional and (literal or expression):
             raise _refused(text, "{?…} is not at the end; move it there")
-        literals[-1] += literal
+        literals[-1] += in_ascii(literal)
         if not expression:
             continue
         operator, specs = _specs(expression, text)
@@ -120,6 +121,15 @@ def parse(text: str) -> Template:
             literals.append("")
     _check(text, literals, variables)
     return Template(text, tuple(literals), tuple(variables))
+
+
+def in_ascii(text: str) -> str:
+    """Return *text* with its non-ASCII characters percent-encoded (RFC 6570, section 3.1), as a URI has them."""
+    return text if text.isascii() else NOT_ASCII.sub(_percent_encoded, text)
+
+
+def _percent_encoded(found: re.Match[str]) -> str:
+    return "".join(f"%{each:02X}" for each in found[0].encode("utf-8", "surrogatepass"))
 
 
 def _refused(text: str, why: str) -> UsageError:

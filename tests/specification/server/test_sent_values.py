@@ -251,6 +251,24 @@ async def test_a_resource_with_an_invalid_uri_is_not_listed(revision: str, uri: 
         assert REFUSED == error_of(await peer.ask("resources/list"))
 
 
+@spec("2025-11-25", "server/resources#custom-uri-schemes", "172bca6c")
+@pytest.mark.parametrize("revision", since("2025-06-18"))
+@pytest.mark.parametrize("is_whole", [False, True])
+async def test_a_resource_function_returns_contents_with_valid_uris(is_whole: bool, revision: str) -> None:  # noqa: FBT001
+    own, models, left = Server("demo"), models_of(LABELS[-1]), ["a:c", "a_b://c", "a:\xe4"]
+
+    @own.resource("a:{name}")
+    async def read(name: str) -> Any:
+        del name
+        contents = [models.TextResourceContents(uri=left.pop(0), text="x")]
+        return models.ReadResourceResult(contents=contents, ttl_ms=0, cache_scope="private") if is_whole else contents
+
+    async with client(own, revision) as peer:
+        assert "contents" in await peer.result("resources/read", '"uri":"a:b"')
+        assert REFUSED == error_of(await peer.ask("resources/read", '"uri":"a:b"'))
+        assert "contents" in await peer.result("resources/read", '"uri":"a:\xe4"')  # the client has written it
+
+
 def with_meta(revision: str, *metas: dict[str, Any]) -> Server:
     left, models = list(metas), models_of(revision)
 
