@@ -190,8 +190,7 @@ def test_no_call_runs_twice_and_each_answer_is_of_one_that_ran(redis: RedisServe
     broken: list[str] = []
     killed = Event()
 
-    def call_until_the_end(thread: int) -> None:
-        session = site.session()
+    def call_until_the_end(thread: int, session: str) -> None:
         for number in range(1000):
             name = f"{thread}-{number}"
             try:
@@ -206,7 +205,8 @@ def test_no_call_runs_twice_and_each_answer_is_of_one_that_ran(redis: RedisServe
                 return
 
     with running(redis.url, 4, str(tmp_path / "ledger")) as site, ThreadPoolExecutor(8) as threads:
-        calls = [threads.submit(call_until_the_end, each) for each in range(8)]
+        sessions = [site.session() for _ in range(8)]  # which takes longer than the calls have if the machine is busy
+        calls = [threads.submit(call_until_the_end, *each) for each in enumerate(sessions)]
         time.sleep(2)
         for each in site.workers[:2]:
             each.popen.kill()
