@@ -42,6 +42,9 @@ class ExtensionTask(RunningTask):
         may_leave: Returns whether another worker will run the handler again, if this one is stopped.
         max_rounds: How often the handler can ask its client for input.
         reading: How the results of clients are read.
+
+    Attributes:
+        looked_at_ms: Which change of its record was looked at last for responses that came to another process.
     """
 
     marks_messages: ClassVar[bool] = False
@@ -61,6 +64,12 @@ class ExtensionTask(RunningTask):
         self._exchange = exchange
         self._max_rounds = max_rounds
         self._reading = reading
+        self.looked_at_ms: int = -1
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether the handler waits for its client."""
+        return bool(self._exchange.server_requests)
 
     def related(self, meta: Mapping[str, object] | UnsetType = msgspec.UNSET) -> dict[str, object]:
         """Return *meta* unchanged: only 2025-11-25 marks messages with their task."""

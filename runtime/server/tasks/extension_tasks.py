@@ -29,16 +29,17 @@ from mcpgen.runtime.server.functions.worker_threads import CALLER
 from mcpgen.runtime.server.tasks.extension_task import ExtensionTask
 from mcpgen.runtime.server.tasks.lifecycle import answering, may_use
 from mcpgen.runtime.server.tasks.record_edit import timestamp
+from mcpgen.runtime.server.tasks.task_store import MAX_READ_BYTES, briefs_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from mcpgen.runtime.protocol.capabilities import Peer
     from mcpgen.runtime.server.access import Access
     from mcpgen.runtime.server.extensions import ServerExtension
     from mcpgen.runtime.server.functions.signatures import BaseContext
     from mcpgen.runtime.server.tasks.lifecycle import TaskLifecycle
-    from mcpgen.runtime.server.tasks.task_store import TaskRecord, TaskStore
+    from mcpgen.runtime.server.tasks.task_store import TaskRecord
 
     _SendNotification: TypeAlias = Callable[[ExtensionNotification, object, str], None]
 
@@ -225,9 +226,9 @@ class ExtensionTasks(bindings.ServerHandlers["BaseContext"]):
         principal = self._principal(context)
         accepted: list[str] = []
         with answering():
-            records = _records(self._tasks.store, list(dict.fromkeys(task_ids)))
+            records = briefs_of(self._tasks.store, list(dict.fromkeys(task_ids)))
         caller = CALLER.get()
-        if caller is not None and self._tasks.store.is_shared:  # their results were read, too
+        if caller is not None and self._tasks.store.is_shared:  # a store without `briefs` has read their results, too
             caller.turns.spend(sum(each.content_bytes for each in records.values()))
         for task_id, record in records.items():
             if (record.principal, record.revision) == (principal, context.peer.revision) and may_use(
@@ -246,13 +247,19 @@ class ExtensionTasks(bindings.ServerHandlers["BaseContext"]):
         It looks at some of the tasks, and next time at the others. A task is looked at until it ends, also if its
         subscribers have gone: it costs less than to look for them.
         """
-        running, looked_at = self._tasks.running, list(islice(self._seen, MAX_LOOKS))
-        records = _records(self._tasks.store, [each for each in looked_at if each not in running])
+        running, store, read = self._tasks.running, self._tasks.store, 0
+        looked_at = list(islice(self._seen, MAX_LOOKS))
+        briefs = briefs_of(store, [each for each in looked_at if each not in running])
         for task_id in looked_at:
-            is_here, record = task_id in running, records.get(task_id)
+            if read >= MAX_READ_BYTES:
+                return 0.0  # in the next turn of the loop, with the tasks that are left, which come first
+            is_here, record = task_id in running, briefs.get(task_id)
+            if record is not None and record.updated_ms != self._seen[task_id]:
+                record = store.get(task_id)
+                if record is not None:
+                    read += record.content_bytes
+                    self._notify(record)
             seen_ms = self._seen.pop(task_id)
-            if record is not None and record.updated_ms != seen_ms:
-                self._notify(record)
             if is_here or (record is not None and not record.has_ended):
                 self._seen[task_id] = seen_ms if record is None else record.updated_ms
         return _WATCH_SECONDS if self._seen else None
@@ -334,14 +341,6 @@ def _read_update(read: Callable[..., Any], raw: Raw | UnsetType, meta: Mapping[s
         return _decode_update(b"{}" if isinstance(raw, UnsetType) else raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _decode_update(msgspec.json.encode(read(raw, meta)))
-
-
-def _records(store: TaskStore, task_ids: Sequence[str]) -> dict[str, TaskRecord]:
-    """Return the records of those tasks that exist, by their ids and in their order."""
-    # Each step of a remote store takes a while.
-    get_all: Callable[[Sequence[str]], Iterable[TaskRecord]] | None = getattr(store, "get_all", None)
-    found: Iterable[TaskRecord | None] = map(store.get, task_ids) if get_all is None else get_all(task_ids)
-    return {each.task_id: each for each in found if each is not None}
 
 
 def _access(context: BaseContext) -> Access | None:

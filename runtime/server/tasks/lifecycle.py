@@ -42,6 +42,7 @@ from mcpgen.runtime.server.tasks.task_store import (
     StoreFailed,
     StoreFull,
     TaskRecord,
+    briefs_of,
 )
 
 if TYPE_CHECKING:
@@ -194,11 +195,12 @@ class TaskLifecycle:
     def tidy(self) -> float | None:
         """Do what `expire` does, and end what this worker does for tasks that another worker has ended or removed."""
         following = self.expire()
-        for task_id in list(self._waiting) if self.store.is_shared else {*self._waiting, *self.running}:
-            record = self.store.get(task_id)
-            if record is None:
+        followed = list(self._waiting if self.store.is_shared else {*self._waiting, *self.running})
+        briefs = briefs_of(self.store, followed)
+        for task_id in followed:
+            if task_id not in briefs:
                 self.drop(task_id)
-            elif record.outcome is not None:
+            elif briefs[task_id].has_ended and (record := self.store.get(task_id)) is not None:
                 self._end(task_id, None, record.outcome)
         return following
 
@@ -303,7 +305,7 @@ class TaskLifecycle:
             edited = None if record is None or record.has_ended else edit(record)
             if record is None or edited is None:
                 return None
-            changed = msgspec.structs.replace(edited, updated_ms=max(record.updated_ms, self._now_ms()))
+            changed = msgspec.structs.replace(edited, updated_ms=max(record.updated_ms + 1, self._now_ms()))
             if self.store.replace(changed, before=record):
                 self._changed(changed)
                 return changed

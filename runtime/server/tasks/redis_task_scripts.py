@@ -1,15 +1,17 @@
 """The Lua scripts of `RedisTaskStore`, each of which is one step for all workers.
 
-Theory of operation. ``records`` has the record of each task, and ``entries`` the parts of it that the other keys are
-made of. They are: the tasks of a principal and of a worker, the expiries, the cancelled tasks, and the totals. All keys
-begin with the one key that a script is given, and expire an hour after the last task.
+Theory of operation. ``records`` has the record of each task, and ``entries`` its brief and the parts that the other
+keys are made of. They are: the tasks of a principal and of a worker, the expiries, the cancelled tasks, and the totals.
+All keys begin with the one key that a script is given, and expire an hour after the last task.
+
+A record may have megabytes, so the scripts that find several tasks return their briefs.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["ADD", "BEAT", "EXPIRE", "PAGE", "REMOVE", "REPLACE", "UNFINISHED"]
+__all__ = ["ADD", "BEAT", "BRIEFS", "EXPIRE", "PAGE", "REMOVE", "REPLACE", "UNFINISHED"]
 
 _FUNCTIONS: Final = """
 local function named(name) return KEYS[1] .. name end
@@ -71,11 +73,11 @@ local function unlink(task, entry)
   end
 end
 
-local function records_of(tasks)
+local function briefs_of(tasks)
   local found = {}
   for _, task in ipairs(tasks) do
-    local record = redis.call('HGET', records, task)
-    if record then table.insert(found, record) end
+    local entry = entry_of(task)
+    if entry then table.insert(found, entry.brief) end
   end
   return found
 end
@@ -84,7 +86,7 @@ local function entry_from(at)
   return {
     principal = ARGV[at], sharer = ARGV[at + 1], worker = ARGV[at + 2], status = ARGV[at + 3],
     has_ended = ARGV[at + 4] == '1', size = tonumber(ARGV[at + 5]), position = ARGV[at + 6],
-    expires = ARGV[at + 7], kept = tonumber(ARGV[at + 8])
+    expires = ARGV[at + 7], kept = tonumber(ARGV[at + 8]), brief = ARGV[at + 9]
   }
 end
 
@@ -105,14 +107,14 @@ if redis.call('HEXISTS', entries, task) == 1 then return {'exists'} end
 local owned = tonumber(redis.call('HGET', named('counts'), entry.sharer) or 0)
 local total = redis.call('ZCARD', expiries)
 local dropped = nil
-if owned >= tonumber(ARGV[13]) or total >= tonumber(ARGV[12]) then
+if owned >= tonumber(ARGV[14]) or total >= tonumber(ARGV[13]) then
   local key = named('cancelled')
-  if owned >= tonumber(ARGV[13]) then key = cancelled_of(entry.sharer) end
+  if owned >= tonumber(ARGV[14]) then key = cancelled_of(entry.sharer) end
   local oldest = redis.call('ZRANGE', key, 0, 0)[1]
   if not oldest then return {'count', owned, total} end
   dropped = string.sub(oldest, 22)
 end
-local over = excess(entry.sharer, entry.size, tonumber(ARGV[15]), tonumber(ARGV[14]))
+local over = excess(entry.sharer, entry.size, tonumber(ARGV[16]), tonumber(ARGV[15]))
 if over then return over end
 if dropped then unlink(dropped, entry_of(dropped)) end
 link(task, entry, ARGV[2])
@@ -127,8 +129,8 @@ REPLACE: Final = (
 local task, entry = ARGV[1], entry_from(3)
 local before = entry_of(task)
 if not before then return {'gone'} end
-if ARGV[14] ~= '' and redis.call('HGET', records, task) ~= ARGV[14] then return {'changed'} end
-local over = excess(entry.sharer, entry.size - before.size, tonumber(ARGV[13]), tonumber(ARGV[12]))
+if ARGV[15] ~= '' and redis.call('HGET', records, task) ~= ARGV[15] then return {'changed'} end
+local over = excess(entry.sharer, entry.size - before.size, tonumber(ARGV[14]), tonumber(ARGV[13]))
 if over then return over end
 unlink(task, before)
 link(task, entry, ARGV[2])
@@ -145,6 +147,14 @@ if entry then unlink(ARGV[1], entry) end
 """
 )
 
+# ARGV: the tasks.
+BRIEFS: Final = (
+    _FUNCTIONS
+    + """
+return briefs_of(ARGV)
+"""
+)
+
 # ARGV: the principal, the least position as of ZRANGEBYLEX, and how many.
 PAGE: Final = (
     _FUNCTIONS
@@ -153,7 +163,7 @@ local tasks = {}
 for _, each in ipairs(redis.call('ZRANGEBYLEX', named('of:' .. ARGV[1]), ARGV[2], '+', 'LIMIT', 0, ARGV[3])) do
   table.insert(tasks, string.sub(each, 22))
 end
-return records_of(tasks)
+return briefs_of(tasks)
 """
 )
 
@@ -162,7 +172,7 @@ EXPIRE: Final = (
     _FUNCTIONS
     + """
 local tasks = redis.call('ZRANGEBYSCORE', expiries, '-inf', ARGV[1], 'LIMIT', 0, 1000)
-local found = records_of(tasks)
+local found = briefs_of(tasks)
 for _, task in ipairs(tasks) do unlink(task, entry_of(task)) end
 return found
 """
@@ -172,7 +182,7 @@ return found
 UNFINISHED: Final = (
     _FUNCTIONS
     + """
-return records_of(redis.call('SMEMBERS', named('by:' .. ARGV[1])))
+return briefs_of(redis.call('SMEMBERS', named('by:' .. ARGV[1])))
 """
 )
 

@@ -131,13 +131,9 @@ class RedisTaskStore:
         found = self._stored(task_id)
         return None if found is None else self._decoded([found])[0]
 
-    def get_all(self, task_ids: Sequence[str]) -> list[TaskRecord]:
-        """Return the records of those tasks that exist, in one step."""
-        names = [_bytes(each) for each in task_ids]
-        found: list[bytes | None] = (
-            self._do(lambda: self._client.hmget(f"{self._prefix}records", names)) if names else []
-        )
-        return self._decoded([each for each in found if each is not None])
+    def briefs(self, task_ids: Sequence[str]) -> list[TaskRecord]:
+        """Return the briefs of those tasks that exist, in one step."""
+        return self._decoded(self._run(scripts.BRIEFS, *map(_bytes, task_ids))) if task_ids else []
 
     def replace(self, record: TaskRecord, *, before: TaskRecord | None = None) -> bool:
         """Replace the record that has the same `task_id`; see `TaskStore`."""
@@ -160,12 +156,12 @@ class RedisTaskStore:
         self._run(scripts.REMOVE, _bytes(task_id))
 
     def page(self, principal: str, *, after: Position | None, limit: int) -> list[TaskRecord]:
-        """Return tasks of *principal*, oldest first; see `TaskStore`."""
+        """Return the briefs of tasks of *principal*, oldest first; see `TaskStore`."""
         least = b"-" if after is None else b"(" + _position(*after)
         return self._decoded(self._run(scripts.PAGE, _bytes(principal), least, limit))
 
     def expire(self, now_ms: int) -> list[TaskRecord]:
-        """Remove the expired tasks, and return them."""
+        """Remove the expired tasks, and return their briefs."""
         following = self.next_expiry_ms()
         if following is None or following > now_ms:  # usual, and faster
             return []
@@ -183,7 +179,7 @@ class RedisTaskStore:
         return {**{_text(name): 0 for name in removed}, **counted}
 
     def unfinished(self, worker: str) -> list[TaskRecord]:
-        """Return the tasks of *worker* that have not ended."""
+        """Return the briefs of the tasks of *worker* that have not ended."""
         return self._decoded(self._run(scripts.UNFINISHED, _bytes(worker)))
 
     def remove_worker(self, worker: str) -> None:
@@ -208,6 +204,7 @@ class RedisTaskStore:
             _position(*record.position),
             record.expires_ms,
             max(0, record.ttl_ms) + _KEPT_MS,
+            _encode(record.brief()),
         ]
 
     def _check(self, said: bytes, numbers: Sequence[int]) -> None:

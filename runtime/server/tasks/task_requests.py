@@ -32,7 +32,7 @@ from mcpgen.runtime.server.ledger import request_bytes
 from mcpgen.runtime.server.tasks.extension_tasks import EXTENSION, ExtensionTasks, principal_of_user
 from mcpgen.runtime.server.tasks.handshake_tasks import Tasks
 from mcpgen.runtime.server.tasks.task_augmentation import asks_for_task, requested_task, runs_as_task
-from mcpgen.runtime.server.tasks.task_store import NewTask, StoreFailed, TaskCall
+from mcpgen.runtime.server.tasks.task_store import NewTask, StoreFailed, TaskCall, briefs_of
 from mcpgen.runtime.server.tasks.task_worker import TaskWorker, new_worker, stop_detached
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class TaskRequests:
     def scopes(self, task_id: str) -> tuple[str, ...]:
         """Return the scopes that an access token needs to use a task; none if there is no such task."""
         try:
-            found = self._tasks.store.get(task_id)
+            found = briefs_of(self._tasks.store, [task_id]).get(task_id)
         except StoreFailed:
             return ()  # the handler reports it
         return () if found is None else found.scopes

@@ -14,14 +14,16 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from mcpgen.runtime.errors import McpgenError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 __all__ = [
     "FREE_OUTCOME_BYTES",
+    "MAX_READ_BYTES",
     "NewTask",
     "Outcome",
     "Position",
@@ -31,6 +33,7 @@ __all__ = [
     "TaskCall",
     "TaskRecord",
     "TaskStore",
+    "briefs_of",
     "cursor_behind",
     "position_at",
 ]
@@ -46,6 +49,9 @@ It stays valid if the task is removed.
 # Most answers, and all errors, are smaller. They do not count against the limits, so that a task can end with an error
 # in a full store.
 FREE_OUTCOME_BYTES: Final = 1024
+
+# How much of the contents of tasks a worker reads in one turn of the event loop, and one task more.
+MAX_READ_BYTES: Final = 256 * 1024
 
 _TIME_BYTES: Final = 8
 _MAX_TIME_MS: Final = 2**63  # integers of SQLite have 64 bits
@@ -174,9 +180,16 @@ class TaskRecord(Struct, frozen=True, kw_only=True):
         ]
         return sum(map(len, parts))
 
+    def brief(self) -> TaskRecord:
+        """Return the record without what can be large: see `content_bytes`."""
+        return replace(self, outcome=None, call=None, input_requests=None, input_responses=None)
+
 
 class TaskStore(Protocol):
     """A store of tasks: one `TaskRecord` for each. Its methods are not async, so a remote store needs a local copy.
+
+    The methods that return several tasks may return their briefs (`TaskRecord.brief`). A store can also have a method
+    `briefs`, which gets the ids of tasks and returns the briefs of those that exist, in that order.
 
     Every method may raise `StoreFailed`. `TaskRecord`, `StoreFull` and `StoreFailed` are in
     `mcpgen.runtime.server.tasks.task_store`.
@@ -244,6 +257,14 @@ class TaskStore(Protocol):
     def remove_worker(self, worker: str) -> None:
         """Forget the beats of *worker*, which has ended or died."""
         ...
+
+
+def briefs_of(store: TaskStore, task_ids: Sequence[str]) -> dict[str, TaskRecord]:
+    """Return the briefs, or the records, of those tasks that exist, by their ids and in their order."""
+    # Each step of a remote store takes a while, and each large result, too.
+    briefs: Callable[[Sequence[str]], Iterable[TaskRecord]] | None = getattr(store, "briefs", None)
+    found: Iterable[TaskRecord | None] = map(store.get, task_ids) if briefs is None else briefs(task_ids)
+    return {each.task_id: each for each in found if each is not None}
 
 
 def cursor_behind(position: Position) -> str:

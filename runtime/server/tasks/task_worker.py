@@ -37,11 +37,11 @@ from mcpgen.runtime.server.exchange import Exchange
 from mcpgen.runtime.server.ledger import request_bytes
 from mcpgen.runtime.server.tasks.extension_task import ExtensionTask
 from mcpgen.runtime.server.tasks.running_task import RunningTask, error_outcome
-from mcpgen.runtime.server.tasks.task_store import StoreFailed
+from mcpgen.runtime.server.tasks.task_store import MAX_READ_BYTES, StoreFailed
 from mcpgen.runtime.transports.spawner import open_spawner, start_alone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from mcpgen.runtime.server.engine import Engine
     from mcpgen.runtime.server.tasks.lifecycle import TaskLifecycle
@@ -194,8 +194,8 @@ class TaskWorker:
             expiry = self._tasks.tidy()
             due = [] if expiry is None else [max(0.0, expiry - self._tasks.clock())]
             if self._tasks.store.is_shared:
-                self._sync()
-                due.append(self._watch())
+                is_done = self._sync()
+                due.append(self._watch() if is_done else 0.0)
                 if self._tasks.is_watching:
                     due.append(_SYNC_SECONDS)
             more = None if self.on_tick is None else self.on_tick()
@@ -204,11 +204,15 @@ class TaskWorker:
             return _RETRY_SECONDS
         return min([*due, *([] if more is None else [more])], default=None)
 
-    def _sync(self) -> None:
-        """Pass what other processes did to the tasks of this worker to their functions."""
-        tasks = self._tasks
+    def _sync(self) -> bool:
+        """Pass what other processes did to the tasks of this worker to their functions.
+
+        Returns:
+            Whether that is all; if not, the rest is to come in the next turn of the event loop.
+        """
+        tasks, read = self._tasks, 0
         if not tasks.running and not self._has_left:
-            return
+            return True
         records = {each.task_id: each for each in tasks.store.unfinished(tasks.worker)}
         for task_id, running in list(tasks.running.items()):
             record = records.get(task_id)
@@ -216,13 +220,33 @@ class TaskWorker:
                 if not running.has_ended and not tasks.is_unsaved(task_id):
                     running.has_ended = True
                     running.stop()
-            elif record.input_responses is not None and isinstance(running, ExtensionTask):
-                running.receive(_decode_members(record.input_responses))
+            elif isinstance(running, ExtensionTask) and running.is_asking:
+                if read >= MAX_READ_BYTES:
+                    return False
+                read += self._receive(running, record.updated_ms)
         if self._has_left:
             self._has_left = False
-            for task_id in records.keys() - tasks.running.keys():
-                if records[task_id].call is not None and not tasks.is_unsaved(task_id):
-                    self._run_again(records[task_id])
+            self._resume_all(records.keys() - tasks.running.keys())
+        return True
+
+    def _receive(self, running: ExtensionTask, updated_ms: int) -> int:
+        """Pass the responses to *running* that are in its record, unless that is as before; return what was read."""
+        if running.looked_at_ms == updated_ms:
+            return 0
+        running.looked_at_ms = updated_ms
+        record = self._tasks.store.get(running.task_id)
+        if record is None:
+            return 0
+        if record.input_responses is not None:
+            running.receive(_decode_members(record.input_responses))
+        return record.content_bytes
+
+    def _resume_all(self, task_ids: Iterable[str]) -> None:
+        """Run the functions of tasks of this worker again, whose sessions have ended."""
+        for task_id in task_ids:
+            record = None if self._tasks.is_unsaved(task_id) else self._tasks.store.get(task_id)
+            if record is not None and record.call is not None:
+                self._run_again(record)
 
     def _watch(self) -> float:
         """Count a beat, and take the tasks of workers that have died; return when to look again."""

@@ -28,11 +28,11 @@ from mcpgen.runtime.server.fair_turns import FairTurns
 from mcpgen.runtime.server.functions.worker_threads import CALLER, Caller
 from mcpgen.runtime.server.tasks.extension_tasks import MAX_LOOKS, MAX_TASK_IDS, ExtensionTasks
 from mcpgen.runtime.server.tasks.lifecycle import TaskLifecycle
-from mcpgen.runtime.server.tasks.task_store import TaskRecord
+from mcpgen.runtime.server.tasks.task_store import MAX_READ_BYTES, Outcome, TaskRecord
 from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Sequence
 
 
 spec = pytest.mark.spec
@@ -615,3 +615,87 @@ async def test_a_task_outlives_the_connection_that_created_it() -> None:
             end = await Peer(client).end_of(task)
 
     assert "done" == end["result"]["content"][0]["text"]
+
+
+class BriefStore(SharedStore):
+    """Has briefs, as a store in Redis."""
+
+    def briefs(self, task_ids: Sequence[str]) -> list[TaskRecord]:
+        found = [MemoryTaskStore.get(self, each) for each in task_ids]
+        return [each.brief() for each in found if each is not None]
+
+
+async def test_a_filter_for_tasks_with_large_results_reads_none_of_them() -> None:
+    store = BriefStore()
+    async with connect(Bakery(tasks=store).server, extensions=[Extension(tasks, handlers=Watcher())]) as client:
+        peer = Peer(client)
+        created = [await peer.create("bake") for _ in range(3)]
+        for each in created:
+            await peer.end_of(each)
+        store.reads = 0
+        async with client.listen(tasks.SubscriptionFilter(task_ids=created)) as changes:
+            accepted = changes.accepted["taskIds"]
+
+    assert (created, 0) == (accepted, store.reads)
+
+
+async def test_large_results_of_other_processes_are_read_one_in_each_turn() -> None:
+    store = BriefStore()
+    watching = ExtensionTasks(TaskLifecycle(store, clock=lambda: 0.0, random_bytes=bytes))
+    for number in range(5):
+        record = TaskRecord(
+            task_id=f"{number}", principal="anyone", status="working", created_ms=0, updated_ms=0, ttl_ms=1000
+        )
+        store.add(record)
+        watching._seen[record.task_id] = 0
+        outcome = Outcome(b" " * MAX_READ_BYTES)
+        store.replace(msgspec.structs.replace(record, status="completed", updated_ms=1, outcome=outcome))
+    turns = []
+    for _ in range(5):
+        store.reads = 0
+        turns.append((watching.watch(), store.reads))
+
+    assert [(0.0, 1)] * 4 + [(None, 1)] == turns
+    assert not watching._seen
+
+
+async def test_a_change_by_a_process_whose_clock_is_behind_is_seen() -> None:
+    store = BriefStore()
+    of_owner = TaskLifecycle(store, clock=lambda: 0.0, random_bytes=bytes)
+    of_other = TaskLifecycle(store, clock=lambda: 300.0, random_bytes=bytes)
+    watching = ExtensionTasks(TaskLifecycle(store, clock=lambda: 0.0, random_bytes=bytes))
+    told: list[Any] = []
+    watching._notify = told.append  # type: ignore[method-assign]
+    store.add(
+        TaskRecord(task_id="a", principal="anyone", status="working", created_ms=0, updated_ms=0, ttl_ms=1_000_000)
+    )
+    watching._seen["a"] = 0
+    of_other.change("a", "input_required", input_requests=b"{}")
+    watching.watch()
+    of_owner.change("a", "completed", outcome=Outcome(b"{}"))
+    watching.watch()
+
+    assert ["input_required", "completed"] == [each.status for each in told]
+
+
+async def test_the_record_of_a_task_that_asks_is_read_again_only_after_a_change() -> None:
+    store = BriefStore()
+    bakery = Bakery(tasks=store)
+    async with connected(bakery) as client:
+        peer = Peer(client)
+        task = await peer.create("ask")
+        await peer.until(task, "input_required")
+        worker: Any = bakery.server._engine.tasks._worker  # type: ignore[union-attr]
+        worker._sync()
+        store.reads = 0
+        for _ in range(3):
+            worker._sync()
+        without_change = store.reads
+        found = MemoryTaskStore.get(store, task)
+        assert found is not None
+        store.replace(msgspec.structs.replace(found, updated_ms=found.updated_ms + 1))
+        for _ in range(3):
+            worker._sync()
+        after_change = store.reads
+
+    assert (0, 1) == (without_change, after_change)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.server.tasks.memory_task_store import MemoryTaskStore
+from mcpgen.runtime.server.tasks.memory_task_store import MemoryTaskStore, counted_bytes
 from mcpgen.runtime.server.tasks.redis_task_store import RedisTaskStore
 from mcpgen.runtime.server.tasks.sqlite_task_store import SqliteTaskStore
 from mcpgen.runtime.server.tasks.task_store import (
@@ -20,6 +20,7 @@ from mcpgen.runtime.server.tasks.task_store import (
     Position,
     Status,
     StoreFull,
+    TaskCall,
     TaskRecord,
     cursor_behind,
     position_at,
@@ -256,7 +257,7 @@ def test_nothing_is_left_in_redis_of_tasks_that_are_gone(redis: RedisServer) -> 
         if number % 11 == 0:
             store.expire(number)
         listed = [each for name in ("alice", "bob") for each in store.page(name, after=None, limit=10)]
-        total = sum(max(0, each.content_bytes - FREE_OUTCOME_BYTES) for each in listed)
+        total = sum(counted_bytes(full) for each in listed if (full := store.get(each.task_id)) is not None)
         assert store.count == len(listed) <= 6
         assert total == int(store._client.get(f"{store._prefix}total") or 0) <= 5000
     assert all(store._client.ttl(each) > 0 for each in store._client.keys("*"))
@@ -408,6 +409,36 @@ def test_redis_returns_many_records_in_one_step(redis: RedisServer) -> None:
     for each in ("a", "b", "c"):
         store.add(record(each))
 
-    assert ["c", "a"] == [each.task_id for each in store.get_all(["c", "unknown", "a"])]
-    assert [] == store.get_all([])
+    assert [record("c"), record("a")] == store.briefs(["c", "unknown", "a"])
+    assert [] == store.briefs([])
+    store.close()
+
+
+@needs_redis
+def test_redis_sends_the_content_of_one_task_only(redis: RedisServer) -> None:
+    redis.command("FLUSHALL")
+    store = RedisTaskStore(redis.admin_url, name="s", timeout_seconds=PATIENCE_SECONDS)
+    large = b"[%s]" % (b" " * 1_000_000)
+    names = [str(number) for number in range(8)]
+    for each in names:
+        call = TaskCall(params=large, capabilities=b"{}")
+        asking = {"input_requests": b"{}", "input_responses": b"{}"}
+        store.add(msgspec.structs.replace(record(each), worker="w", call=call, **asking))
+
+    def sent() -> int:
+        return int(store._client.info("stats")["total_net_output_bytes"])
+
+    before = sent()
+    found = [
+        store.briefs(names),
+        store.unfinished("w"),
+        store.page("alice", after=None, limit=100),
+        store.expire(1000),
+    ]
+
+    assert sent() - before < 64 * 1024
+    assert [[record(each).brief() for each in names]] * 4 == [
+        [msgspec.structs.replace(brief, worker="") for brief in sorted(briefs, key=lambda each: each.task_id)]
+        for briefs in found
+    ]
     store.close()

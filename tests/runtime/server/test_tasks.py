@@ -249,7 +249,7 @@ def test_time_does_not_run_backwards_where_the_clock_does() -> None:
     bench.now -= 30
     running.set_status_message("Asking the station")
 
-    assert "2025-11-25T10:30:00.000Z" == bench.get(FIRST)["lastUpdatedAt"]
+    assert "2025-11-25T10:30:00.001Z" == bench.get(FIRST)["lastUpdatedAt"]  # after the creation
 
 
 @pytest.mark.spec("2025-11-25", f"{TASKS}#ttl-and-resource-management")
@@ -316,7 +316,7 @@ def test_a_task_can_be_looked_at() -> None:
 
     assert {
         "createdAt": "2025-11-25T10:30:00.000Z",
-        "lastUpdatedAt": "2025-11-25T10:30:00.000Z",
+        "lastUpdatedAt": "2025-11-25T10:30:00.001Z",  # each change is later than the one before
         "status": "working",
         "statusMessage": "Asking the station",
         "taskId": FIRST,
