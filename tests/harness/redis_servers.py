@@ -23,7 +23,8 @@ from tests.patience import PATIENCE_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-_PROGRAM: Final = shutil.which("redis-server") or shutil.which("valkey-server")
+_NAMED: Final = os.environ.get("MCPGEN_REDIS_SERVER")  # such as a path of valkey-server
+_PROGRAM: Final = shutil.which(_NAMED) if _NAMED else shutil.which("redis-server") or shutil.which("valkey-server")
 
 _GUIDE: Final = Path(__file__).parents[2] / "docs" / "guide" / "many-workers.md"
 
