@@ -25,6 +25,7 @@ from msgspec import Struct
 
 from mcpgen.runtime.server.cluster.cluster import Cluster, ClusterUnavailable
 from mcpgen.runtime.server.cluster.message_pieces import MessagePieces
+from mcpgen.runtime.server.cluster.other_workers import OtherWorkers
 from mcpgen.runtime.server.cluster.worker_messages import (
     Beat,
     Piece,
@@ -68,9 +69,6 @@ ID_SHIFT: Final = 32
 _MAX_WAITING: Final = 10_000
 _MAX_WAITING_BYTES: Final = 16 * 1024 * 1024
 
-# Numbers in what clients send are not checked before they are looked up.
-_MAX_KNOWN_WORKERS: Final = 1000
-
 _LOG = logging.getLogger("mcpgen.cluster")
 
 # Seven digits, as `_NUMBER_BITS` have at most.
@@ -102,9 +100,10 @@ class ClusterWorker:
     Attributes:
         cluster: What the workers share.
         number: Names this worker; no other has it.
-        generation: Rises when messages may have been lost.
+        generation: Rises when copies of records have to be read again.
         on_chore: Called now and then, while the cluster can be reached.
-        on_distrust: Called when messages may have been lost.
+        on_break: Called when messages may have been lost.
+        on_distrust: Called when copies of records have to be read again.
     """
 
     def __init__(self, cluster: Cluster, server: str, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -112,6 +111,7 @@ class ClusterWorker:
         self.number: int = _new_number()
         self.generation: int = 0
         self.on_chore: Callable[[], object] | None = None
+        self.on_break: Callable[[], object] | None = None
         self.on_distrust: Callable[[], object] | None = None
         self._server = f"{{{quote(server, safe=' ', errors='surrogatepass')}}}:"
         self._token = secrets.token_bytes(16)
@@ -137,7 +137,7 @@ class ClusterWorker:
         self._outbox_bytes = 0
         self._outbox_filled = anyio.Event()
         self._id_base = 0
-        self._alive: dict[int, tuple[float, bool]] = {}
+        self._others = OtherWorkers(self._has_record, self._is_flushed, clock)
 
     @property
     def epoch(self) -> bytes:
@@ -244,15 +244,21 @@ class ClusterWorker:
         self._outbox_filled.set()
 
     async def is_alive(self, worker: int) -> bool:
-        """Return whether *worker* has given a sign of life in the last seconds; the answer can be a second old."""
-        checked, is_alive = self._alive.get(worker, (-math.inf, False))
-        now = self._clock()
-        if now - checked > _TRUST_SECONDS:
-            is_alive = bool(await self.cluster.read(self._record(worker)))
-            if len(self._alive) >= _MAX_KNOWN_WORKERS:
-                self._alive.clear()
-            self._alive[worker] = now, is_alive
-        return is_alive
+        """Return whether *worker* has given a sign of life in the last seconds; the answer can be a second old.
+
+        Raises:
+            ClusterUnavailable: That is not known: the cluster cannot be reached, or was not a moment ago.
+        """
+        return await self._others.is_alive(worker)
+
+    async def _has_record(self, worker: int) -> bool:
+        return bool(await self.cluster.read(self._record(worker)))
+
+    async def _stored_epoch(self) -> bytes:
+        return (await self.cluster.read(self.key("epoch"))).get("id", b"")
+
+    async def _is_flushed(self) -> bool:
+        return await self._stored_epoch() != self._epoch
 
     def _channel(self, worker: int) -> str:
         return self.key(f"worker:{worker}")
@@ -262,26 +268,32 @@ class ClusterWorker:
 
     async def _listen(self) -> None:
         while True:
-            channels = (self._channel(self.number), self.key("all"))
+            channels, failure = (self._channel(self.number), self.key("all")), None
             try:
                 with anyio.CancelScope() as self._listening:
                     await self.cluster.listen(channels, subscribed=self._subscribed, received=self._received)
             except ClusterUnavailable as error:
-                self._note_failure(error)
-                await anyio.sleep(_BEAT_SECONDS)
+                failure = error
             self._trusted_until = -math.inf
+            self._others.cut_off()
+            if failure is not None:
+                self._note_failure(failure)
+                await anyio.sleep(_BEAT_SECONDS)
 
     def _subscribed(self) -> None:
+        self._pieces.forget()
+        if self.on_break is not None:
+            self.on_break()
         self._distrust()
         self._heard = self._clock()
         self._beat_now.set()
 
     def _distrust(self) -> None:
-        """Note that messages may have been lost, or that records may be gone."""
+        """Note that copies may be stale, or that records may be gone."""
         self.generation += 1
         self._beats.clear()
-        self._pieces.forget()
         self._trusted_until = -math.inf
+        self._others.begin(again=self._joined.is_set())
         if self.on_distrust is not None:
             self.on_distrust()
 
@@ -334,10 +346,10 @@ class ClusterWorker:
     async def _beat_once(self) -> None:
         sent = self._clock()
         await self._claim_number()
-        epoch = (await self.cluster.read(self.key("epoch"))).get("id", b"")
+        epoch = await self._stored_epoch()
         if not epoch:
             await self.cluster.create(self.key("epoch"), {"id": secrets.token_bytes(16)}, _EPOCH_SECONDS)
-            epoch = (await self.cluster.read(self.key("epoch"))).get("id", b"")
+            epoch = await self._stored_epoch()
         if epoch != self._epoch:
             self._epoch = epoch
             self._distrust()

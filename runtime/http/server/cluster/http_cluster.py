@@ -95,6 +95,7 @@ class HttpCluster:
         self._worker.on(ForSession, self._copies.message_arrived)
         self._worker.on_chore = self._start_chore
         self._worker.on_distrust = self._distrust
+        self._worker.on_break = self._relay.end_all
         engine.on_change = self._tell_change
 
     def serve_messages_with(self, legacy_sse: LegacySse) -> None:
@@ -170,7 +171,6 @@ class HttpCluster:
     def _distrust(self) -> None:
         if self._worker.epoch:
             self._state.share_tags(self._worker.epoch)
-        self._relay.end_all()
         self._copies.read_again_soon()
 
     @property
@@ -300,14 +300,17 @@ class HttpCluster:
         await self._join()
         if target == self._worker.number:
             return False
-        request = self._relayed("post", headers, client, body)
+        return await self._forward(target, self._relayed("post", headers, client, body), receive, send)
+
+    async def _forward(self, target: int, request: RelayedRequest, receive: Receive | None, send: Send) -> bool:
+        """Relay a request that only *target* can answer; return False if that worker has ended."""
         try:
             if await self._relay.forward(target, request, receive, send):
                 return True
-        except RelayLost:
-            return False  # the handler has ended with its worker
+        except RelayLost as lost:  # with its worker, or with the connection for messages
+            _LOG.debug("a relayed request got no response: %r", lost)
         if await self._worker.is_alive(target):
-            raise ClusterUnavailable("the worker whose handler waits does not listen now")
+            raise ClusterUnavailable("the worker that has to answer does not listen now")
         return False
 
     async def relay_message(
@@ -319,11 +322,7 @@ class HttpCluster:
         if number is None or number == self._worker.number:
             return False
         await self._join()
-        request = self._relayed("message", headers, client, body, query)
-        try:
-            return await self._relay.forward(number, request, None, send)
-        except RelayLost:
-            return False
+        return await self._forward(number, self._relayed("message", headers, client, body, query), None, send)
 
     def new_stream_id(self) -> str:
         """Return the id of a session of HTTP+SSE, which names this worker."""

@@ -12,7 +12,7 @@ import pytest
 
 from mcpgen import Cluster, Context, MemoryCluster, Redis, Server
 from tests.harness.cut_connections import cut_connections
-from tests.harness.redis_servers import RedisServer, needs_redis
+from tests.harness.redis_servers import RedisServer, needs_redis, redis_server
 from tests.patience import BUSY_SECONDS
 from tests.runtime.http.cluster.workers import Workers, eventually, running
 from tests.specification.http_server.http_clients import BOTH, JSON, STATELESS, initialize
@@ -38,6 +38,10 @@ def demo(runs: Runs) -> Server:
     async def ask(name: str, ctx: Context) -> str:
         runs[name] += 1
         return (await ctx.elicit("Who?", {"properties": {"name": {"type": "string"}}})).action
+
+    @server.tool(replay=True)
+    async def ask_again(name: str, ctx: Context) -> str:
+        return await ask(name, ctx)
 
     return server
 
@@ -213,6 +217,47 @@ async def test_clocks_may_be_five_minutes_apart(minutes: int) -> None:
     assert ["decline"] * 20 == outcomes
     assert [200] * 20 == statuses
     assert {1} == set(runs.values())
+
+
+@needs_redis
+@pytest.mark.parametrize("failure", ["flushed", "restarted", "paused"])
+async def test_functions_that_wait_go_on_after_a_failure_of_redis(
+    tmp_path_factory: pytest.TempPathFactory, failure: str
+) -> None:
+    runs, outcomes = Runs(), Counter[str]()
+
+    async def answer(client: Any, name: str, asked: dict[str, Any]) -> None:
+        (key,) = asked["inputRequests"]
+        answers = f'"inputResponses":{{"{key}":{{"action":"decline"}}}},"requestState":"{asked["requestState"]}"'
+        params = f'"name":"{name.partition(" ")[0]}","arguments":{{"name":"{name}"}},{answers}'
+        while (said := await client.send("tools/call", params).complete()).status == 503:
+            assert said.header("retry-after")
+            await anyio.sleep(0.05)
+        assert 200 == said.status
+        outcomes[json.loads(said.body)["result"]["content"][0]["text"]] += 1
+
+    with redis_server(tmp_path_factory.mktemp("redis")) as redis:
+        async with running(demo(runs), lambda: Redis(redis.url, timeout_seconds=0.5)) as workers:
+            waiting = []
+            for number in range(16):
+                client, tool = workers.client(0, STATELESS, FORM), ("ask", "ask_again")[number % 2]
+                name = f"{tool} {number}"
+                asked = await client.result("tools/call", f'"name":"{tool}","arguments":{{"name":"{name}"}}')
+                waiting.append((workers.at(1 + number // 2 % 2, client), name, asked))
+            if failure == "flushed":
+                redis.command("FLUSHALL")
+            elif failure == "restarted":
+                redis.stop()
+                redis.start()
+            else:
+                with redis.paused():
+                    await anyio.sleep(6)  # the records of the workers expire meanwhile
+            async with anyio.create_task_group() as group:
+                for each in waiting:
+                    group.start_soon(answer, *each)
+
+    assert {"decline": 16} == outcomes
+    assert ({1}, 16) == (set(runs.values()), len(runs))
 
 
 @needs_redis

@@ -66,7 +66,7 @@ async def kill(workers: Workers, number: int) -> None:
         await anyio.sleep(0.01)
     await worker.cluster.remove(worker._record(worker.number))
     for each in range(len(workers.webs)):
-        workers.cluster(each)._worker._alive.clear()
+        workers.cluster(each)._worker._others._known.clear()
 
 
 async def began(workers: Workers, tool: str) -> tuple[Any, list[Any]]:

@@ -95,6 +95,25 @@ async def test_a_flush_begins_a_generation() -> None:
         await until_trusted(worker)
 
 
+async def test_after_a_flush_it_is_unknown_for_a_moment_which_workers_have_ended() -> None:
+    cluster, now = MemoryCluster(), 0.0
+    one, ended = ClusterWorker(cluster, "demo", clock=lambda: now), ClusterWorker(cluster, "demo")
+    async with joined(one):
+        await until_trusted(one)
+        assert not await one.is_alive(ended.number)
+        cluster._records.clear()
+        now += 0.5
+        with pytest.raises(ClusterUnavailable, match="joined"):  # before this worker has noted the flush
+            await one.is_alive(ended.number + 1)
+        generation = one.generation
+        while one.generation == generation:  # noqa: ASYNC110 (which nothing announces)
+            await anyio.sleep(0.01)
+        with pytest.raises(ClusterUnavailable, match="joined"):
+            await one.is_alive(ended.number)
+        now += 3
+        assert not await one.is_alive(ended.number)
+
+
 async def test_two_workers_never_have_one_number() -> None:
     cluster = MemoryCluster()
     one, two = ClusterWorker(cluster, "demo"), ClusterWorker(cluster, "demo")
