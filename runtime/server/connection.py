@@ -20,7 +20,7 @@ from mcpgen.runtime.server.exchange import SessionOutput
 from mcpgen.runtime.server.ledger import change_bytes, request_bytes
 from mcpgen.runtime.server.request_results import collect_input
 from mcpgen.runtime.server.server_session import ServerSession
-from mcpgen.runtime.server.subscriptions import end_stream, notify_change, notify_extension, wants_change
+from mcpgen.runtime.server.subscriptions import all_changes, end_stream, notify_change, notify_extension, wants_change
 from mcpgen.runtime.transports.event_loops import is_cancellation
 
 if TYPE_CHECKING:
@@ -160,6 +160,11 @@ class Connection(SessionOutput):
             self._delayed_changes[method, uri] = None
             if len(self._delayed_changes) == 1:
                 self._spawner.start(self._send_delayed_changes)
+
+    def notify_all_changes(self) -> None:
+        """Send the notifications of all changes that the client is subscribed to, because some may have been lost."""
+        for method, uri in all_changes(self.session):
+            self.notify_change(method, uri)
 
     def notify_extension(self, notification: ExtensionNotification, /) -> None:
         """Send *notification* if the client is subscribed to it, and reads."""

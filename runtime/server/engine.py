@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
+import anyio.lowlevel
 
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.limits import MAX_RESPONSE_VALUES
@@ -310,6 +311,16 @@ class Engine:
 
         self._list_changes.forget(method)
         await self._changes.deliver(partial(_notify_change, method, uri), (method, uri), tell_workers)
+
+    async def notify_all_changes(self) -> None:
+        """Notify the clients of this process of all that they are subscribed to, as if all had changed.
+
+        Changes of which other workers have told may have been lost.
+        """
+        for each in list(self.connections):
+            if each.is_listening:
+                each.notify_all_changes()
+                await anyio.lowlevel.checkpoint()  # each can have a thousand subscriptions
 
     def deliver_change(self, method: str, uri: str | None, owner: str) -> None:
         """Send the notification *method* soon to the subscribed clients of this process.

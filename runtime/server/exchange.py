@@ -362,6 +362,14 @@ class SessionOutput:
     def notify_change(self, method: str, uri: str | None) -> None:
         """Send the notification *method* if the client is subscribed to it."""
 
+    @property
+    def is_listening(self) -> bool:
+        """Whether the client may get notifications of changes before it sends another request."""
+        return True
+
+    def notify_all_changes(self) -> None:
+        """Send the notifications of all changes that the client is subscribed to, because some may have been lost."""
+
     def notify_extension(self, notification: ExtensionNotification, /) -> None:
         """Send *notification* if the client is subscribed to it."""
 

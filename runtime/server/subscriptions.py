@@ -17,7 +17,7 @@ from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import offers
 from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.newest import NEWEST, ErrorCode, methods, models
-from mcpgen.runtime.protocol.subscriptions import RESOURCE_UPDATED, SubscriptionFilter, supported_filter
+from mcpgen.runtime.protocol.subscriptions import LIST_CHANGES, RESOURCE_UPDATED, SubscriptionFilter, supported_filter
 from mcpgen.runtime.protocol.value_syntax import uri_fault
 from mcpgen.runtime.server.exchange import ResponseBody
 from mcpgen.runtime.server.extensions import check_entries
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.server_session import ServerSession
 
 __all__ = [
+    "all_changes",
     "check_uris",
     "end_stream",
     "notify_change",
@@ -161,6 +162,15 @@ def wants_change(session: ServerSession, method: str, uri: str | None) -> bool:
     if session.is_initialized and (method != RESOURCE_UPDATED or uri in subscriptions.uris):
         return True
     return any(each.filter.passes(method, uri) for each in subscriptions.streams.values())
+
+
+def all_changes(session: ServerSession) -> list[tuple[str, str | None]]:
+    """Return the changes that the client may be subscribed to: methods of notifications, and URIs of resources."""
+    subscriptions = session.subscriptions
+    uris = dict(subscriptions.uris)
+    for each in subscriptions.streams.values():
+        uris.update(dict.fromkeys(each.filter.resource_subscriptions))
+    return [*((each, None) for each in LIST_CHANGES), *((RESOURCE_UPDATED, each) for each in uris)]
 
 
 def notify_change(session: ServerSession, method: str, uri: str | None = None) -> None:

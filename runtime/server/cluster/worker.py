@@ -244,11 +244,7 @@ class ClusterWorker:
         self._outbox_filled.set()
 
     async def is_alive(self, worker: int) -> bool:
-        """Return whether *worker* has given a sign of life in the last seconds; the answer can be a second old.
-
-        Raises:
-            ClusterUnavailable: That is not known: the cluster cannot be reached, or was not a moment ago.
-        """
+        """Return whether *worker* has given a sign of life in the last seconds; see `OtherWorkers.is_alive`."""
         return await self._others.is_alive(worker)
 
     async def _has_record(self, worker: int) -> bool:
@@ -393,6 +389,10 @@ class ClusterWorker:
                         unheard()
                 except ClusterUnavailable as error:
                     self._note_failure(error)
+                    if worker is None:  # to hear of a change twice does no harm
+                        self._outbox.appendleft((worker, data, unheard))
+                        self._outbox_bytes += len(data)
+                        await anyio.sleep(_BEAT_SECONDS)
 
 
 def _new_number() -> int:

@@ -95,7 +95,7 @@ class HttpCluster:
         self._worker.on(ForSession, self._copies.message_arrived)
         self._worker.on_chore = self._start_chore
         self._worker.on_distrust = self._distrust
-        self._worker.on_break = self._relay.end_all
+        self._worker.on_break = self._broke
         engine.on_change = self._tell_change
 
     def serve_messages_with(self, legacy_sse: LegacySse) -> None:
@@ -167,6 +167,12 @@ class HttpCluster:
     async def _refresh_keys(self) -> None:
         if self._keys is not None:
             await self._keys.refresh()
+
+    def _broke(self) -> None:
+        """Act on the loss of messages of other workers: responses, and changes that clients are subscribed to."""
+        self._relay.end_all()
+        if self._worker.generation and self._state.spawner is not None:
+            self._state.spawner.start(self._state.engine.notify_all_changes)
 
     def _distrust(self) -> None:
         if self._worker.epoch:

@@ -24,7 +24,6 @@ from mcpgen.runtime.http.server.http_session import HttpSession, is_get_stream
 from mcpgen.runtime.http.sse import encode_event
 from mcpgen.runtime.protocol.capabilities import client_peer
 from mcpgen.runtime.protocol.messages import Batch, Request
-from mcpgen.runtime.protocol.subscriptions import LIST_CHANGES, RESOURCE_UPDATED
 from mcpgen.runtime.server.cluster.worker import parse_number
 from mcpgen.runtime.server.cluster.worker_messages import WrittenForSession
 from mcpgen.runtime.server.ledger import uris_bytes
@@ -212,15 +211,10 @@ class SharedHttpSession(HttpSession):
         if self.is_home and not self.note_missed(method, uri):
             super().notify_change(method, uri)
 
-    def notify_all_changes(self) -> None:
-        """Send the notifications of all changes that the client wants to hear of.
-
-        Messages that waited at the home before this one are lost, and it is not known which they were.
-        """
-        for method in LIST_CHANGES:
-            self.notify_change(method, None)
-        for uri in list(self.session.subscriptions.uris):
-            self.notify_change(RESOURCE_UPDATED, uri)
+    @property
+    def is_listening(self) -> bool:
+        """Whether the client has opened the stream of the session, or relies on hearing of resources there."""
+        return self.get_stream.is_reachable or bool(self.session.subscriptions.uris)
 
     def note_missed(self, method: str, uri: str | None) -> bool:
         """Note a change if it is not known now whether the client wants it; return whether that is so."""

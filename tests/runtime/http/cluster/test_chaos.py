@@ -261,6 +261,46 @@ async def test_functions_that_wait_go_on_after_a_failure_of_redis(
 
 
 @needs_redis
+@pytest.mark.parametrize("failure", ["restarted", "cut off"])
+async def test_a_change_that_is_made_without_redis_is_told_later(
+    tmp_path_factory: pytest.TempPathFactory, failure: str
+) -> None:
+    with redis_server(tmp_path_factory.mktemp("redis")) as redis:
+        async with cut_connections(redis.port) as connections:
+            ports = iter([connections.port, redis.port])
+            async with running(
+                watched, lambda: Redis(f"redis://127.0.0.1:{next(ports)}", timeout_seconds=0.5), 2
+            ) as workers:
+                uris = '"resourceSubscriptions":["note://a","note://b"]'
+                listening = workers.client(1, STATELESS).send("subscriptions/listen", f'"notifications":{{{uris}}}')
+                await listening.message()
+                if failure == "restarted":
+                    redis.stop()
+                connections.cut()
+                await workers.front.apps[0]._engine.notify_change("notifications/resources/updated", "note://a")
+                await anyio.sleep(1)
+                if failure == "restarted":
+                    redis.start()
+                connections.mend()
+                told = [(await listening.message())["params"]["uri"]]
+                if failure == "restarted":  # the worker of the client does not know what has changed
+                    told.append((await listening.message())["params"]["uri"])
+
+    assert ["note://a", "note://b"][: len(told)] == told
+
+
+def watched() -> Server:
+    server = Server("watched", version="1")
+    for name in ("a", "b"):
+
+        @server.resource(f"note://{name}", name=name)
+        def note() -> str:
+            return "text"
+
+    return server
+
+
+@needs_redis
 async def test_a_full_redis_refuses_sessions_under_load_and_forgets_none(redis: RedisServer) -> None:
     redis.command("FLUSHALL")
     async with running(demo(Runs()), lambda: Redis(redis.url, timeout_seconds=2)) as workers:
