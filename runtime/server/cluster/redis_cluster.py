@@ -23,7 +23,7 @@ from mcpgen.runtime.server.cluster.redis_events import ADD_EVENTS, EVENTS_AFTER,
 from mcpgen.runtime.transports.spawner import is_asyncio
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 
     from mcpgen.runtime.server.cluster.cluster import Event
 
@@ -183,7 +183,7 @@ class Redis:
             return
         self._loop = None
         with suppress(ClusterUnavailable):  # then nothing is left to end
-            await self._do(self._client.connection_pool.disconnect())
+            await self._limited(self._client.connection_pool.disconnect())
 
     async def listen(
         self, channels: Sequence[str], *, subscribed: Callable[[], None], received: Callable[[bytes], None]
@@ -270,12 +270,18 @@ class Redis:
         found = await self._do(self._raise(keys=keys, args=[amount * 1000 for amount in amounts.values()]))
         return {name: float(level) / 1000 for name, level in zip(amounts, found, strict=True)}
 
-    async def _do(self, operation: Awaitable[Any]) -> Any:
+    async def _do(self, operation: Coroutine[Any, Any, Any]) -> Any:
         """Return the result of *operation* within the time limit.
 
         Raises:
-            ClusterUnavailable: It failed, or takes too long.
+            ClusterUnavailable: It failed, or takes too long; or the connections have ended, and it would open another.
         """
+        if self._loop is None:
+            operation.close()
+            raise ClusterUnavailable("this worker has left it")
+        return await self._limited(operation)
+
+    async def _limited(self, operation: Awaitable[Any]) -> Any:
         try:
             async with asyncio.timeout(self._timeout):
                 return await operation

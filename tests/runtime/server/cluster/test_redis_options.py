@@ -160,3 +160,16 @@ def _own_certificate(folder: Path) -> tuple[str, str]:
     paths[0].write_bytes(certificate.public_bytes(Encoding.PEM))
     paths[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     return str(paths[0]), str(paths[1])
+
+
+@needs_redis
+async def test_no_connection_is_opened_after_the_end(server: RedisServer) -> None:
+    async with opened(server.url) as cluster:
+        assert await cluster.create("a", {"x": b"1"}, 60)
+    for late in (cluster.read("a"), cluster.send("b", b""), cluster.keep(["a"], 60)):
+        with pytest.raises(ClusterUnavailable, match="left"):
+            await late
+    with library.Redis(port=server.port) as admin:
+        users = [each["user"] for each in admin.client_list()]
+
+    assert ["default"] == users
