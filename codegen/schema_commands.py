@@ -83,7 +83,12 @@ def _echo_table(rows: list[tuple[str, ...]]) -> None:
     metavar="SHA",
     help="For a revision: the commit of that repository that last changed FILE.",
 )
-@click.option("--date", type=click.DateTime(["%Y-%m-%d"]), help="For a revision: the date of that commit.")
+@click.option(
+    "--date",
+    type=click.DateTime(["%Y-%m-%d"]),
+    metavar="YYYY-MM-DD",
+    help="For a revision: the date of that commit.",
+)
 @click.option("--id", "identifier", default="", metavar="ID", help="The identifier of an extension.")
 @click.option("--base", default="", metavar="REVISION", help="The revision that the extension extends.")
 @click.option("--source", default="", metavar="TEXT", help="For an extension: where FILE comes from, and its version.")

@@ -53,7 +53,7 @@ def register(package: ModuleType | str) -> str:
             f"`package` is {package!r}, which is not the full name of a package; write names with dots between them, "
             "such as my_package.vDRAFT_2027"
         )
-    found = import_module(package) if isinstance(package, str) else package
+    found = _imported(package) if isinstance(package, str) else package
     methods: Any = getattr(found, "methods", None)
     label, era = getattr(methods, "REVISION", None), getattr(methods, "ERA", None)
     if not isinstance(label, str) or era not in ("handshake", "stateless"):
@@ -77,6 +77,17 @@ def register(package: ModuleType | str) -> str:
     registry.register(registry.Revision(label=label, era=era, package=found.__name__), like)
     GENERATED.add(label, base, Unadapted(base, label) if adapter is None else adapter)
     return label
+
+
+def _imported(name: str) -> ModuleType:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if not f"{name}.".startswith(f"{error.name}."):  # the package imports another one, which is missing
+            raise
+        raise UsageError(
+            f"there is no package {error.name}; install it, or start the program in the folder that contains it"
+        ) from None
 
 
 def _packages_in(package: ModuleType) -> list[str]:

@@ -12,7 +12,7 @@ import click
 from mcpgen.runtime.adapt.extensions import route
 from mcpgen.runtime.adapt.routes import Adapted, Route, definition_route
 from mcpgen.runtime.cli.terminal_text import as_json as json_text
-from mcpgen.runtime.cli.terminal_text import sentence
+from mcpgen.runtime.cli.terminal_text import json_reason, sentence
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, UnknownRevision, UsageError, printable
 
 if TYPE_CHECKING:
@@ -90,6 +90,8 @@ def adapt(  # noqa: PLR0913 (one parameter for each option)
         raise click.UsageError(sentence(error)) from None
     except (AdaptationError, InvalidPayload, UnreadableInput) as error:
         _fail(error, hint=_hint(value, part), as_json=as_json)
+    if hint := _hint(value, part):  # params may have any keys, so a whole message can be valid
+        click.echo(f"Note: {hint.removeprefix('; ')}", err=True)
     _show(adapted, as_json=as_json)
     if strict and adapted.losses:
         raise SystemExit(1)
@@ -122,7 +124,9 @@ def _read(file: IO[bytes]) -> Any:  # noqa: ANN401 (any JSON value)
         raise UnreadableInput(f"the input is not UTF-8, at byte {error.start}") from None
     except RecursionError:
         raise UnreadableInput("the input is nested too deeply") from None
-    except ValueError as error:  # not JSON; or an integer with more digits than Python converts
+    except json.JSONDecodeError as error:
+        raise UnreadableInput(f"the input is not JSON: {json_reason(error)}") from None
+    except ValueError as error:  # an integer with more digits than Python converts
         raise UnreadableInput(f"the input is not JSON: {error}") from None
     except OSError as error:
         raise UnreadableInput(f"the input cannot be read: {error.strerror}") from None

@@ -29,6 +29,9 @@ __all__ = ["login", "logout"]
 
 _STATUS: Final = "Exit status: 0 if it worked, 1 if it failed, 2 if the command was used wrongly."
 
+# In the advice of `error_text`. This command does not have them.
+_HEADER_OPTIONS: Final = "--bearer-env, or --header"
+
 _URL: Final = click.argument("url", metavar="URL")
 
 
@@ -38,7 +41,9 @@ _URL: Final = click.argument("url", metavar="URL")
     "--client-secret-env", metavar="VARIABLE", help="Read the secret of that client from this environment variable."
 )
 @click.option("--issuer", metavar="URL", help="Use only this authorization server.")
-@click.option("--scope", "scopes", multiple=True, help="Request this scope. Repeatable. Default: what the server asks.")
+@click.option(
+    "--scope", "scopes", multiple=True, help="Request this scope. Repeatable. Default: those that the server asks for."
+)
 @click.option(
     "--redirect-uri",
     metavar="URL",
@@ -82,7 +87,8 @@ def login(  # noqa: PLR0913 (each option is one)
         )
         oauth = login(scopes=scopes or None)
     except UsageError as error:
-        raise click.UsageError(sentence(error).replace("`redirect_uri`", "`--redirect-uri`")) from None
+        text = sentence(error).replace("`redirect_uri`", "`--redirect-uri`").replace("`issuer`", "`--issuer`")
+        raise click.UsageError(text) from None
     _run(lambda screen: _log_in(screen, url, oauth, login))
 
 
@@ -157,7 +163,8 @@ def _run(work: Callable[[Screen], Awaitable[None]]) -> None:
         anyio.run(work, Screen(sys.stdout))
     except McpgenError as error:
         screen = Screen(sys.stderr)
-        screen.line(f"{screen.paint('Error:', 'bad')} {error_text(error)}")
+        text = error_text(error).replace(_HEADER_OPTIONS, f"{_HEADER_OPTIONS}, to the other commands")
+        screen.line(f"{screen.paint('Error:', 'bad')} {text}")
         raise SystemExit(1) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None  # 128 + SIGINT, as shells report it

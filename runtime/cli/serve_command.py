@@ -108,7 +108,8 @@ def serve(  # noqa: PLR0913 (the options of the command)
     the server is in a module. A host on stdio keeps its connection.
     """
     if is_only_loaded:
-        _load_server(target, is_debug=is_debug)
+        with StandardStreams():  # as below: a file that calls run() when it is loaded cannot be served
+            _load_server(target, is_debug=is_debug)
         return
     options = asgi_options(address, **http)
     if is_reloaded and http["workers"] > 1:

@@ -28,6 +28,7 @@ __all__ = [
     "lay_out",
     "escaped_line",
     "json_escaped",
+    "json_reason",
     "range_text",
     "sentence",
     "wrap",
@@ -161,6 +162,23 @@ def range_text(least: object, most: object, noun: str) -> Iterator[str]:
         yield f"{low} to {high}{unit}" if low != high else f"exactly {low}{unit}"
     elif last is not None:
         yield f"{'at most' if low is None else 'at least'} {last}{unit}"
+
+
+# Our words for those of Python's parser, as in `mcpgen.runtime.api.hosts.jsonc`.
+_JSON_REASONS: Final = {
+    "Expecting value": "a JSON value is missing",
+    "Expecting property name enclosed in double quotes": "a key in double quotes is missing",
+    "Expecting ':' delimiter": "a colon is missing after the key",
+    "Expecting ',' delimiter": "a comma or a closing bracket is missing",
+    "Extra data": "there is more text after the end of the value",
+    "Unterminated string starting at": "the string has no end",
+    "Invalid control character at": "a string contains a line break or another control character",
+}
+
+
+def json_reason(error: json.JSONDecodeError) -> str:
+    """Return the place and the reason of *error*."""
+    return f"line {error.lineno}, column {error.colno}: {_JSON_REASONS.get(error.msg, error.msg)}"
 
 
 def size_text(count: int) -> str:

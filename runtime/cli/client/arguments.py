@@ -13,7 +13,7 @@ import click
 
 from mcpgen.runtime.adapt.json_pointer import is_array, is_object
 from mcpgen.runtime.cli.client.schema_text import constraints, resolve_ref, type_names, type_text
-from mcpgen.runtime.cli.terminal_text import escaped_line, join_words
+from mcpgen.runtime.cli.terminal_text import escaped_line, join_words, json_reason
 from mcpgen.runtime.transports.command_line import join_command
 
 if TYPE_CHECKING:
@@ -98,8 +98,7 @@ def _parse_json(text: str) -> Any:  # noqa: ANN401 (any JSON value)
     try:
         return json.loads(text, parse_constant=_refuse)
     except json.JSONDecodeError as error:
-        reason = "a JSON value is missing" if error.msg == "Expecting value" else error.msg
-        raise ValueError(f"line {error.lineno}, column {error.colno}: {reason}") from None
+        raise ValueError(json_reason(error)) from None
     except RecursionError:
         raise ValueError("too many nested levels") from None
 

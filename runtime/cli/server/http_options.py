@@ -33,7 +33,7 @@ _OPTIONS: Final = (
         default=1,
         show_default=True,
         metavar="N",
-        help="Start so many processes; more than one need --redis.",
+        help="Start N processes. More than one process needs --redis.",
     ),
     click.option(
         "--redis",
@@ -95,7 +95,8 @@ _OPTIONS: Final = (
         "audiences",
         multiple=True,
         metavar="NAME",
-        help="Accept tokens for this audience, too, if the authorization server does not write the URL. Repeatable.",
+        help="Also accept tokens for this audience. Use it if the authorization server does not write the URL of "
+        "--resource into its tokens. Repeatable.",
     ),
 )
 

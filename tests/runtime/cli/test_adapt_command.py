@@ -83,6 +83,14 @@ def test_a_whole_message_is_told_from_its_part(method: str, part: str, message: 
     assert "whole message;" not in wrong.stderr
 
 
+def test_a_whole_message_that_is_valid_as_a_part_is_adapted_with_a_note() -> None:
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    result = run("--from", OLD, "--to", OLD, "--method", "tools/list", "--part", "params", stdin=message)
+
+    assert 0 == result.exit_code
+    assert "Note: the input looks like a whole message; give only its `params`\n" == result.stderr
+
+
 def test_json_has_the_value_and_the_losses() -> None:
     result = down(*LIST, "--json")
     reported = json.loads(result.stdout)
@@ -140,8 +148,8 @@ def test_many_losses_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (b"", "the input is empty"),
         (b" \n", "the input is empty"),
-        (b"{", "the input is not JSON"),
-        (b"{} {}", "the input is not JSON"),
+        (b"{", "the input is not JSON: line 1, column 2: a key in double quotes is missing"),
+        (b"{} {}", "the input is not JSON: line 1, column 4: there is more text after the end of the value"),
         (b"NaN", "JSON has no NaN"),
         (b'{"a":-Infinity}', "JSON has no -Infinity"),
         (b'{"a":1,"a":2}', "the input has an object with the key 'a' twice"),

@@ -85,7 +85,7 @@ def test_a_value_that_cannot_be_that_is_refused(schema: object, text: str, expec
 def test_forced_json_that_is_none_is_refused() -> None:
     (reason,) = reasons({"properties": {"x": {}}}, "x:={")
 
-    assert "`x` is not valid JSON: line 1, column 2: Expecting property name enclosed in double quotes." == reason
+    assert "`x` is not valid JSON: line 1, column 2: a key in double quotes is missing." == reason
 
 
 def test_text_that_is_forced_to_be_json_is_told_how_to_be_text() -> None:

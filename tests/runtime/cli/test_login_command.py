@@ -11,7 +11,7 @@ import anyio.to_thread
 import pytest
 
 from tests.runtime.cli.terminals import run
-from tests.runtime.http.login_world import LoginWorld, browse, login_world, visit
+from tests.runtime.http.login_world import METADATA, PRM, LoginWorld, browse, login_world, visit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -200,6 +200,24 @@ async def test_a_login_that_is_not_needed_says_so(desk: Desk) -> None:
         terminal = await desk.terminal("login", world.url)
 
         assert "already" in (await desk.end(terminal))[1]
+
+
+async def test_a_wrong_issuer_is_named_by_its_option(desk: Desk) -> None:
+    terminal = await desk.terminal("login", "https://example.com/mcp", "--issuer", "login")
+    status, _, seen = await desk.end(terminal)
+
+    assert (2, True) == (status, "Error: `--issuer` must be the URL" in seen)
+
+
+async def test_a_server_without_a_login_is_for_the_commands_that_take_a_token(desk: Desk) -> None:
+    async with login_world() as world:
+        for path in (PRM, METADATA, "/register"):
+            world.overrides[path] = (404, {}, b"")
+        world.overrides["/mcp"] = (401, {}, b"who are you?")
+        terminal = await desk.terminal("login", world.url)
+        status, _, seen = await desk.end(terminal)
+
+        assert (1, True) == (status, "pass --bearer-env, or --header, to the other commands" in seen)
 
 
 @pytest.mark.parametrize("command", ["login", "logout"])

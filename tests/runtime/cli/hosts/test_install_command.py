@@ -159,6 +159,7 @@ UNLOADABLE: dict[str, tuple[str, str]] = {
     "no server": ("x = 1\n", "Error: There is no server in shop.py."),
     "a syntax error": ("x = = 1\n", "Error: shop.py cannot be loaded: it raised SyntaxError."),
     "a missing package": ("import no_such_package\n", "No module named 'no_such_package'"),
+    "a call of run()": (f"{SERVER}server.run()\n", "call run() only under: if __name__"),
     "an end": ("import os\nos._exit(2)\n", "shop.py ended its process with status 2 when it was loaded, so nothing"),
 }
 
