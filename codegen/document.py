@@ -36,6 +36,13 @@ MAX_INTEGER_DIGITS = 400
 _DIRECTIONS = ("ClientRequest", "ServerRequest", "ClientNotification", "ServerNotification")
 _ENVELOPES = ("JSONRPCMessage", "JSONRPCRequest")
 
+# Our words for some of those of Python's parser.
+_REASONS = {
+    "Expecting value": "a value is missing",
+    "Expecting property name enclosed in double quotes": "a key in double quotes is missing",
+    "Extra data": "there is more text after the end of the value",
+}
+
 
 Parsed: TypeAlias = "dict[str, Parsed] | list[Parsed] | str | int | float | bool | _Unrepresentable | None"
 
@@ -100,7 +107,8 @@ def parse_document(content: bytes, *, name: str) -> dict[str, Json]:
         )
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        _refuse("MG003", f"{name} is not JSON: {error.msg}, {where}", "Correct the file. JSON has no comments.")
+        hint = "Correct the file. JSON has no comments, and no comma after the last member or item."
+        _refuse("MG003", f"{name} is not JSON: {_REASONS.get(error.msg, error.msg)}, {where}", hint)
     except RecursionError:
         _refuse_depth()
     findings = _faults(document, repeated)

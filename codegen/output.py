@@ -62,7 +62,10 @@ def write(outputs: Mapping[Path, Content]) -> None:
             _rename_all(_renames(outputs))
         except OSError as error:
             folders = ", ".join(sorted({str(target.parent) for target in outputs}))
-            message = f"cannot write to {folders}: {error.strerror or error}"
+            parents = (each for target in outputs for each in target.parents)
+            file = next((each for each in parents if each.exists() and not each.is_dir()), None)
+            reason = f"{file} is not a folder" if file else error.strerror or error
+            message = f"cannot write to {folders}: {reason}"
             _refuse("MG402", message, "Give --out a folder that you may write, where there is space.")
         finally:
             for target in outputs:

@@ -13,7 +13,7 @@ import json
 import math
 import re
 import tomllib
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -21,6 +21,7 @@ from msgspec import UNSET, UnsetType
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
 from mcpgen.codegen.document import MAX_DEPTH
 from mcpgen.codegen.json_pointers import Json, Location, locations, objects
+from mcpgen.codegen.keywords import shown
 from mcpgen.codegen.pinned import SchemaRoom
 
 if TYPE_CHECKING:
@@ -171,8 +172,15 @@ def read_toml(file: Traversable, shape: type[_T], *, code: str, hint: str) -> _T
         raise Refused([Diagnostic(code=code, message=message, hint="Save the file as UTF-8.")]) from error
     # ValueError: an integer with more digits than Python converts.
     except (ValueError, RecursionError, msgspec.ValidationError) as error:
-        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else _with_choices(str(error))
         raise Refused([Diagnostic(code=code, message=f"{file.name}: {reason}", hint=hint)]) from error
+
+
+def _with_choices(reason: str) -> str:
+    """Return *reason* with the values that are allowed at its place; msgspec does not name them."""
+    key = re.search(r"Invalid enum value .*\.(\w+)`$", reason)
+    choices = {"era": get_args(Era), "sender": ("client", "server")}.get(key[1], ()) if key else ()
+    return f"{reason}; use {' or '.join(choices)}" if choices else reason
 
 
 def apply_overlay(document: dict[str, Any], overlay: Overlay, shared: SharedOverlay) -> dict[str, Any]:
@@ -263,13 +271,18 @@ class OverlayApplication:
 
     def _locations(self, pointers: list[str]) -> Iterator[Location]:
         for pointer in pointers:
+            if not pointer.startswith("/"):
+                hint = "Write a JSON Pointer (RFC 6901), such as /$defs/Tool/type."
+                message = f"the pointer {shown(pointer)} does not begin with a slash"
+                self.diagnostics.append(Diagnostic(code="MG311", message=message, hint=hint))
+                continue
             found = locations(self.document, pointer)
             if not found:
                 self._report("MG311", pointer, "the pointer matches nothing in the document")
             yield from found
 
     def _report(self, code: str, pointer: str, message: str) -> None:
-        hint = "The official document may have changed. Compare, then correct or delete this table of the overlay."
+        hint = "The document may have changed. Compare, then correct or delete this table of the overlay."
         self.diagnostics.append(Diagnostic(code=code, pointer=pointer, message=message, hint=hint))
 
 

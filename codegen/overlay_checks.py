@@ -62,7 +62,7 @@ def _contradictions(errors: list[ErrorCode]) -> Iterator[Diagnostic]:
 
 
 def _absent(message: str, reason: str = "") -> Diagnostic:
-    hint = "The official document may have renamed or removed it. Correct or delete this entry of the overlay."
+    hint = "The document may have renamed or removed it. Correct or delete this entry of the overlay."
     return Diagnostic(code="MG315", message=f"{message} ({reason})" if reason else message, hint=hint)
 
 

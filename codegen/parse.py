@@ -37,7 +37,7 @@ _HINTS = {
     "MG006": "Let definitions hold each other with `$ref` instead of extending each other with `allOf`.",
     "MG110": "Use strings, integers, booleans or null.",
     "MG113": "Describe it under `properties` beside that `additionalProperties`; {} accepts any value.",
-    "MG118": "Add `type`. Beside `enum` or `const`, remove the `pattern` and each value that does not match it.",
+    "MG118": "Add `type`.",
     "MG121": "Set `additionalProperties` to {} or remove it, in the document or with a patch in the overlay.",
     "MG122": "Use the same keywords for the property in both members, or patch one of them in the overlay.",
     "MG123": "Write the schema without `allOf`, or patch it in the overlay.",
@@ -369,6 +369,7 @@ class _Parser:
                 "MG118",
                 pointer,
                 "`pattern` stands beside `enum` or `const`; the generator does not test values against patterns",
+                hint="Remove the `pattern`, and each value that does not match it.",
             )
             return ir.Anything()
         admitted = [value for value in admitted if keeps(value, node.bounds_for(json_type(value)))]
@@ -384,8 +385,8 @@ class _Parser:
         if any(isinstance(arm, ir.Fixed) and len(arm.values) > MAX_VALUES for arm in arms):
             self._report("MG126", pointer, f"the type has more than {MAX_VALUES} constant values")
 
-    def _report(self, code: str, pointer: str, message: str) -> None:
-        self.diagnostics[Diagnostic(code=code, pointer=pointer, message=message, hint=_HINTS[code])] = None
+    def _report(self, code: str, pointer: str, message: str, *, hint: str = "") -> None:
+        self.diagnostics[Diagnostic(code=code, pointer=pointer, message=message, hint=hint or _HINTS[code])] = None
 
 
 def _describes_objects(part: _Part) -> bool:

@@ -5,6 +5,7 @@ The walk uses its own stack, so that a deeply nested document cannot exhaust the
 
 from __future__ import annotations
 
+import difflib
 import keyword
 import re
 from typing import TYPE_CHECKING, NamedTuple
@@ -286,7 +287,9 @@ def _inner(schema: dict[str, Json], place: _Place) -> Iterator[_Place]:
 def _keyword_findings(name: str, value: Json, path: tuple[str | int, ...]) -> Iterator[Diagnostic]:
     check = CHECKS.get(name)
     if check is None:
-        hint = HINTS.get(name, "Remove it, or use the keywords that docs/diagnostics.md lists.")
+        meant = difflib.get_close_matches(name, CHECKS, 1, 0.85)  # not `minItems` for `uniqueItems`
+        rest = "Remove it, or use the keywords that docs/diagnostics.md lists."
+        hint = HINTS.get(name, f"Did you mean {meant[0]}?" if meant else rest)
         yield _finding(Fault("MG101", f"the keyword {shown(name)} is not supported", hint), (*path, name))
     elif name in ROOT_ONLY and path:
         yield _finding(

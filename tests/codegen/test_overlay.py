@@ -123,6 +123,11 @@ def test_a_pointer_to_nowhere_fails(pointer: str) -> None:
     assert [("MG311", pointer)] == refusals(patch(pointer, "new = 1"))
 
 
+def test_a_pointer_without_a_slash_is_named() -> None:
+    with pytest.raises(Refused, match=r"MG311 error: the pointer '\$defs' does not begin with a slash"):
+        applied(patch("$defs", "old = 1\nnew = 2"))
+
+
 def test_a_wildcard_stands_for_every_key_and_index() -> None:
     document = applied(patch("/$defs/*/properties/_meta/title", "new = 'M'"))
 
@@ -224,6 +229,19 @@ def test_what_is_not_there_cannot_be_extracted() -> None:
 def test_a_misspelt_overlay_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "overlay.toml").write_text(text, encoding="utf-8")
     with pytest.raises(Refused, match=r"MG312 error: overlay\.toml: "):
+        load_overlay(tmp_path / "overlay.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("era = 'handshakes'", r"at `\$\.era`; use handshake or stateless"),
+        ("[methods.'tools/call']\nsender = 'host'", "sender`; use client or server"),
+    ],
+)
+def test_a_value_that_is_no_choice_is_refused_with_the_choices(text: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "overlay.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(Refused, match=told):
         load_overlay(tmp_path / "overlay.toml")
 
 
