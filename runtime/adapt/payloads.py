@@ -243,8 +243,10 @@ def _non_json(value: object) -> str | None:
             keys: list[object] = list(value)  # pyright: ignore[reportUnknownArgumentType]  # of anything
             bad = [key for key in keys if not (isinstance(key, str) and _is_text(key))]
             return f"a key of an object is not a string: {bad[0]!r}"[:MAX_REASON_CHARS] if bad else None
+        case msgspec.Struct():
+            return f"a value of the type {type(value).__name__} is not a JSON value; convert it: msgspec.to_builtins(…)"
         case _:
-            return f"a {type(value).__name__} is not a JSON value"
+            return f"a value of the type {type(value).__name__} is not a JSON value"
 
 
 def _is_text(text: str) -> bool:

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, cast, overload
 
-import msgspec
 from msgspec import UNSET
 
 from mcpgen.generated import registry
@@ -28,7 +27,7 @@ from mcpgen.runtime.client.result_cache import ResultCache
 from mcpgen.runtime.errors import UnknownRevision, UsageError
 from mcpgen.runtime.http.client.transport import Http
 from mcpgen.runtime.limits import ClientLimits
-from mcpgen.runtime.protocol.argument_checks import check_texts
+from mcpgen.runtime.protocol.argument_checks import check_fields, check_required_texts, check_texts
 from mcpgen.runtime.protocol.negotiation import selected_revisions
 from mcpgen.runtime.protocol.newest import NEWEST, models
 from mcpgen.runtime.protocol.reading_policy import ReadingPolicy
@@ -368,13 +367,9 @@ def _tasks(is_wanted: Any) -> Iterable[Extension]:
 
 
 def _info(options: Mapping[str, Any]) -> models.Implementation:
-    title = options.get("title")
-    info = models.Implementation(
-        name=options["name"], version=options["version"], title=UNSET if title is None else title
-    )
-    try:
-        models.decode(msgspec.json.encode(info), models.Implementation)
-    except (msgspec.MsgspecError, TypeError, ValueError) as error:
-        raise UsageError(f"`name`, `version` or `title` is not valid: {error}") from error
-    check_texts(name=info.name, version=info.version, title=title)
+    name, version, title = options["name"], options["version"], options.get("title")
+    check_required_texts(name=name, version=version)
+    check_texts(title=title)
+    info = models.Implementation(name=name, version=version, title=UNSET if title is None else title)
+    check_fields(info, "of connect()")
     return info

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -16,7 +15,7 @@ from msgspec import UNSET
 from mcpgen.runtime.api.server_functions import ServerFunctions
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.limits import Limits, TaskLimits
-from mcpgen.runtime.protocol.argument_checks import check_flags, check_texts
+from mcpgen.runtime.protocol.argument_checks import check_fields, check_flags, check_required_texts, check_texts
 from mcpgen.runtime.protocol.extensions import Extension
 from mcpgen.runtime.protocol.negotiation import selected_revisions
 from mcpgen.runtime.protocol.newest import models
@@ -135,7 +134,8 @@ class Server(ServerFunctions, ChangeNotifier, Generic[StateT]):
             kind = type(cast("object", task_limits)).__name__
             raise UsageError(f"`task_limits` must be a TaskLimits, such as TaskLimits(max_running=10), not {kind}")
         check_flags(strict=strict, debug=debug)
-        check_texts(name=name, version=version, title=title, description=description, website_url=website_url)
+        check_required_texts(name=name, version=version)
+        check_texts(title=title, description=description, website_url=website_url)
         if not name:
             raise UsageError("`name` is empty; give the server a name")
         super().__init__(
@@ -334,19 +334,11 @@ def _check(info: models.Implementation, lifespan: object, tasks: object) -> None
     Raises:
         UsageError: One is not valid.
     """
-    try:
-        models.decode(msgspec.json.encode(info), models.Implementation)
-    except (msgspec.MsgspecError, TypeError, ValueError) as error:
-        keys = dict(zip(info.__struct_encode_fields__, info.__struct_fields__, strict=True))
-        place = re.search(r" - at `\$\.(\w+)", str(error))
-        at = keys.get(place[1]) if place else None
-        what = "an argument of Server, such as `icons`," if at is None else f"the argument `{at}` of Server"
-        given = "" if at in (None, "icons") else f" (it is {getattr(info, at)!r})"
-        raise UsageError(f"{what} is not valid: {error}{given}; correct its value") from error
+    check_fields(info, "of Server")
     if lifespan is not None and not callable(lifespan):
         raise UsageError(f"`lifespan` must be a function with @asynccontextmanager, not {lifespan!r}")
     if inspect.isasyncgenfunction(lifespan):
-        raise UsageError(f"`lifespan` is a plain generator; write @asynccontextmanager above {lifespan.__name__}")
+        raise UsageError(f"`lifespan` lacks its decorator; write @asynccontextmanager above {lifespan.__name__}")
     if inspect.iscoroutinefunction(lifespan):
         raise UsageError(
             f"`lifespan` is a coroutine function; write @asynccontextmanager above {lifespan.__name__}, and `yield` "

@@ -151,7 +151,7 @@ class BaseClient:
                 for the request. Nothing was sent.
             InvalidPayload: The result is invalid.
         """
-        check_method(method)
+        check_method(method, "LIST_TOOLS")
         return await self._engine.request(method, params)
 
     async def notify(self, method: Any, params: Any = UNSET, /) -> None:
@@ -166,7 +166,7 @@ class BaseClient:
             RequestTimedOut: The server does not read its input.
             TransportClosed: The connection is closed.
         """
-        check_method(method)
+        check_method(method, "PROGRESS")
         await self._engine.notifications.send(method, params)
 
     async def request_json(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -92,10 +92,13 @@ class ClientFeatures:
         """Check that a server of *revision* may be notified of a change of the roots.
 
         Raises:
-            UsageError: The roots are a list, which cannot change.
+            UsageError: The roots are a list, which cannot change, or there are none.
         """
         is_stateless = registry.revision(revision).era == "stateless"  # such a server requests the roots each time
-        if not is_stateless and not has_capability(self.capabilities(revision), ("roots", "listChanged")):
+        capabilities = self.capabilities(revision)
+        if not is_stateless and not has_capability(capabilities, ("roots", "listChanged")):
+            if not has_capability(capabilities, ("roots",)):
+                raise UsageError("this client offers no roots; pass a function: connect(…, roots=function)")
             raise UsageError(
                 "`roots` is a list, so the roots cannot change; pass a function instead: connect(…, roots=function)"
             )

@@ -157,6 +157,13 @@ def client_extensions(given: Iterable[Any]) -> list[ClientExtension]:
     """
     if isinstance(given, str) or not hasattr(given, "__iter__"):
         raise UsageError(f"`extensions` must be a list, such as [{given!r}]")
+    given = list(given)
+    for each in given:
+        if not isinstance(each, Extension | str) and not hasattr(each, "EXTENSION"):
+            raise UsageError(
+                f"`extensions` has {each!r}, but must have packages that `mcpgen build --extension` wrote, or their "
+                "identifiers"
+            )
     found = [ClientExtension(each if isinstance(each, Extension) else Extension(each)) for each in given]
     ids = [each.id for each in found]
     twice = [each for each in ids if ids.count(each) > 1]

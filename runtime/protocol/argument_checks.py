@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import re
+from collections.abc import Collection, Iterable, Sequence
 from os import PathLike
-from typing import cast
+from typing import Any, cast
+
+import msgspec
 
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.protocol.newest import models
 
 __all__ = [
+    "check_fields",
     "check_file_path",
     "check_flags",
     "check_lists",
     "check_method",
     "check_numbers",
+    "check_option_names",
+    "check_required_texts",
     "check_strings",
     "check_texts",
     "check_whole_numbers",
@@ -40,6 +47,58 @@ def check_texts(**texts: object) -> None:
     for name, value in texts.items():
         if value is not None and not isinstance(value, str):
             raise UsageError(f"`{name}` must be a string, not {type(value).__name__}")
+
+
+def check_required_texts(**texts: object) -> None:
+    """Refuse values other than strings, as `check_texts` does, and None.
+
+    Raises:
+        UsageError: A value is something else. The message names its argument.
+    """
+    for name, value in texts.items():
+        if value is None:
+            raise UsageError(f"`{name}` must be a string, not None")
+    check_texts(**texts)
+
+
+def check_fields(value: msgspec.Struct, where: str) -> None:
+    """Refuse a Struct that its own type does not accept: Python does not check the values of its fields.
+
+    Raises:
+        UsageError: A field is not valid, or cannot be written as JSON. The message names it, and *where* it was given.
+    """
+    kind: Any = type(value)
+    names = dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
+    for name in names.values():
+        field = getattr(value, name)
+        try:
+            msgspec.json.encode(None if field is msgspec.UNSET else field)
+        except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
+            raise UsageError(f"`{name}` {where} cannot be written as JSON: {error}; correct its value") from error
+    try:
+        models.decode(msgspec.json.encode(value), kind)
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
+        place = re.search(r" - at `\$\.(\w+)(`$)?", str(error))
+        if place is None or place[1] not in names:
+            raise UsageError(f"an option {where} is not valid: {error}; correct its value") from error
+        # The place is the field itself, or inside of it.
+        reason = str(error)[: place.start()] if place[2] else str(error)
+        raise UsageError(f"`{names[place[1]]}` {where} is not valid: {reason}; correct its value") from error
+
+
+def check_option_names(function: str, given: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse an option that *function* does not have.
+
+    Raises:
+        UsageError: There is one. The message names those that there are, or the one that was meant.
+    """
+    for each in given:
+        if each not in known:
+            import difflib  # noqa: PLC0415 (only this error needs it)
+
+            meant = difflib.get_close_matches(each, known, 1)
+            hint = f"did you mean `{meant[0]}`?" if meant else f"the options are {', '.join(known)}"
+            raise UsageError(f"{function}() has no option `{each}`; {hint}")
 
 
 def check_lists(**lists: object) -> None:
@@ -86,15 +145,15 @@ def check_whole_numbers(**numbers: object) -> None:
             raise UsageError(f"`{name}` must be a whole number, not {value!r}")
 
 
-def check_method(method: object) -> None:
-    """Refuse anything but a constant of a generated module ``methods``.
+def check_method(method: object, example: str) -> None:
+    """Refuse anything but a constant of a generated module ``methods``, such as the *example*.
 
     Raises:
         UsageError: It is something else, such as the name of a method.
     """
     if not hasattr(method, "name"):
         raise UsageError(
-            "`method` must be a constant of the module `methods` of the bindings, such as methods.LIST_TOOLS, not "
+            f"`method` must be a constant of the module `methods` of the bindings, such as methods.{example}, not "
             f"{method!r}"
         )
 

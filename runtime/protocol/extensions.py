@@ -196,7 +196,7 @@ def is_identifier(text: str) -> bool:
 def _identifier(package: object) -> str:
     identifier = package if isinstance(package, str) else getattr(package, "EXTENSION", None)
     if not isinstance(identifier, str):
-        named = getattr(package, "__name__", type(package).__name__)
+        named = getattr(package, "__name__", None) or f"of the type {type(package).__name__}"
         raise UsageError(
             f"`package` is {named}, which is neither the package of an extension nor its identifier; pass a package "
             "that `mcpgen build --extension` wrote"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
-from msgspec import UnsetType
+from msgspec import Struct, UnsetType
 
 from mcpgen.runtime.adapt.json_pointer import is_object
 from mcpgen.runtime.errors import UsageError
@@ -41,12 +41,17 @@ def tool_ui(tool: models.Tool) -> apps.McpUiToolMeta | None:
     ``model``, the ``app`` (the page), or both, which is the default. A host must not offer a tool to its model if
     ``visibility`` lacks ``model``.
 
+    Raises:
+        UsageError: *tool* is something else, such as its name.
+
     Spec:
         ext-apps, 2026-01-26, "Resource Discovery".
     """
     # Few programs need these bindings.
     from mcpgen.generated.extensions.apps import McpUiToolMeta  # noqa: PLC0415
 
+    if not isinstance(cast("object", tool), Struct):
+        raise UsageError(f"`tool` must be a Tool, such as one that `Client.tools` returned, not {tool!r}")
     meta: dict[str, Any] = {} if isinstance(tool.meta, UnsetType) else tool.meta
     found: Any = meta.get("ui")
     if not is_object(found):

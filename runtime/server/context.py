@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 from msgspec import UNSET
 
 from mcpgen.runtime.adapt.payloads import bindings
-from mcpgen.runtime.protocol.argument_checks import check_lists, check_method, check_numbers
+from mcpgen.runtime.protocol.argument_checks import check_lists, check_method, check_numbers, check_option_names
 from mcpgen.runtime.protocol.negotiation import read_meta_object
 from mcpgen.runtime.protocol.newest import NEWEST, models
 from mcpgen.runtime.server import notifications
@@ -285,6 +285,7 @@ class Context(AccessContext, ChangeNotifier, Generic[StateT_co]):
         if isinstance(messages, str):
             messages = [models.SamplingMessage(role="user", content=models.TextContent(text=messages))]
         check_lists(messages=messages)
+        check_option_names("sample", more, models.CreateMessageRequestParams.__struct_fields__)
         params = models.CreateMessageRequestParams(messages=list(messages), max_tokens=max_tokens, **more)
         result: models.CreateMessageResult = await self._request("sampling/createMessage", params, NEWEST)
         return result
@@ -299,8 +300,7 @@ class Context(AccessContext, ChangeNotifier, Generic[StateT_co]):
         Spec:
             2025-11-25, client/roots; 2026-07-28, the same.
         """
-        result = await self._request("roots/list", UNSET, NEWEST)
-        found: list[models.Root] = result.roots
+        found: list[models.Root] = (await self._request("roots/list", UNSET, NEWEST)).roots
         return found
 
     @awaited
@@ -338,7 +338,7 @@ class Context(AccessContext, ChangeNotifier, Generic[StateT_co]):
             InvalidPayload: The result is not valid in the client's revision.
             TransportClosed: The client has disconnected.
         """
-        check_method(method)
+        check_method(method, "LIST_ROOTS")
         return await self._request(method.name, params, self._session.handlers.native_revision)
 
     @awaited
@@ -351,7 +351,7 @@ class Context(AccessContext, ChangeNotifier, Generic[StateT_co]):
             UnsupportedByPeer: The client's revision has no such notification, this server has not declared the
                 capability for it, or the client has not declared the extension.
         """
-        check_method(method)
+        check_method(method, "LOGGING_MESSAGE")
         handlers = self._session.handlers
         if any(each.outgoing(method) for each in handlers.extensions):
             notifications.send_extension_notification(self._session, self._exchange, method, params)

@@ -10,6 +10,7 @@ Spec:
 
 from __future__ import annotations
 
+import inspect
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -55,7 +56,7 @@ async def _call_all(handler: Call, inner_first: Sequence[Around], params: Any, c
 
     call: Call = call_handler
     for each in inner_first:
-        call = partial(_call_middleware, each, call)
+        call = partial(_call_middleware, each, _named(call))
     result = await call(params, context)
     # Encoded, because a middleware may change the list inside of a result.
     if public and result.cache_scope == "public" and [msgspec.json.encode(result)] != public:
@@ -63,9 +64,25 @@ async def _call_all(handler: Call, inner_first: Sequence[Around], params: Any, c
     return result
 
 
+def _named(call: Call) -> Call:
+    """Return *call* under the name that the author of a middleware knows: Python's errors about arguments show it."""
+
+    def call_next(params: Any, context: Any) -> Any:
+        return call(params, context)
+
+    call_next.__qualname__ = "call_next"
+    return call_next
+
+
 async def _call_middleware(middleware: Around, call: Call, params: Any, context: Any) -> Any:
     result = await middleware(params, context, call)
-    if result is None:  # it often only waits for the next call
+    if result is None or inspect.iscoroutine(result):  # it often only waits for the next call, or forgets to wait
+        found = "None"
+        if result is not None:
+            found = "a coroutine"
+            result.close()
         name = getattr(middleware, "__name__", type(middleware).__name__)
-        raise TypeError(f"the middleware {name} returned None; return the result of `await call_next(params, context)`")
+        raise TypeError(
+            f"the middleware {name} returned {found}; return the result of `await call_next(params, context)`"
+        )
     return result

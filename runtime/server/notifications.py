@@ -18,6 +18,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, UnknownMethod, UnsupportedByPeer, UsageError, quoted
 from mcpgen.runtime.protocol import envelope
+from mcpgen.runtime.protocol.argument_checks import check_texts
 from mcpgen.runtime.protocol.capabilities import offers
 from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.extensions import require_extension
@@ -135,7 +136,7 @@ def send_progress(exchange: Exchange, progress: float, total: float | None, mess
     """Send progress, if the request has a token for it; progress that does not grow is not sent.
 
     Raises:
-        UsageError: `progress` or `total` is not a finite number.
+        UsageError: `progress` or `total` is not a finite number, or `message` is not a string.
 
     Spec:
         2025-11-25, basic/utilities/progress: "MUST increase"; "MUST stop after completion".
@@ -144,6 +145,7 @@ def send_progress(exchange: Exchange, progress: float, total: float | None, mess
         value: object = each
         if not isinstance(value, int | float) and (name == "progress" or value is not None):
             raise UsageError(f"`{name}` must be a number, not {value!r}")
+    check_texts(message=message)
     if not math.isfinite(progress) or (total is not None and not math.isfinite(total)):
         raise UsageError(f"`progress` and `total` must be finite numbers, not {progress} and {total}")
     request = exchange.request
@@ -166,13 +168,14 @@ def send_log(handlers: HandlerTable, exchange: Exchange, level: Level, data: obj
     """Send a log entry, if the client asked for entries of this level.
 
     Raises:
-        UsageError: There is no such level, or the server has not declared the capability.
+        UsageError: There is no such level, `logger` is not a string, or the server has not declared the capability.
 
     Spec:
         2026-07-28, server/utilities/logging, "Per-request log level"; 2025-11-25, same, "Capabilities".
     """
     if level not in LEVELS:
         raise UsageError(f"`level` is {level!r}; it must be one of {', '.join(LEVELS)}")
+    check_texts(logger=logger)
     request = exchange.request
     if request is None or exchange.has_ended:
         return

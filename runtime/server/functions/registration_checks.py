@@ -9,6 +9,7 @@ import msgspec
 
 from mcpgen.runtime.adapt.json_pointer import pointer_to
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.protocol.argument_checks import check_fields
 from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.protocol.sent_values import sent_value_fault
 from mcpgen.runtime.server.access import SCOPE
@@ -40,12 +41,8 @@ def check_definition(definition: msgspec.Struct, label: str) -> None:
     for name in definition.__struct_fields__:
         if isinstance(getattr(definition, name), bytes):  # which msgspec would write as Base64
             raise UsageError(f"`{name}` in the decorator of {label} must be a string, not bytes")
-    try:
-        fault = sent_value_fault(models.decode(msgspec.json.encode(definition), kind))
-    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
-        raise UsageError(
-            f"an option in the decorator of {label} is not valid in {kind.__name__}: {error}; correct its value"
-        ) from error
+    check_fields(definition, f"in the decorator of {label}")
+    fault = sent_value_fault(models.decode(msgspec.json.encode(definition), kind))
     if fault is not None:
         place = f"{kind.__name__} at {pointer_to(fault[0])}"
         raise UsageError(f"an option in the decorator of {label} is not valid in {place}: {fault[1]}")

@@ -194,4 +194,5 @@ def check_names(argument: str, given: Iterable[str]) -> frozenset[str]:
         members = list(cast("Iterable[object]", value))
         if all(isinstance(each, str) for each in members):
             return frozenset(cast("list[str]", members))
-    raise UsageError(f'`{argument}` must be a list of strings, such as ["admin"], not {given!r}')
+    example = _COMPONENTS[0] if argument == "components" else "admin"
+    raise UsageError(f'`{argument}` must be a list of strings, such as ["{example}"], not {given!r}')

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from mcpgen.generated.v2025_11_25 import Root
 from mcpgen.runtime.adapt.payloads import definition_payload, message_payload
 from mcpgen.runtime.errors import InvalidPayload
 
@@ -17,12 +18,17 @@ ARGUMENTS = message_payload("2025-11-25", "tools/call", "params", None)
     [
         ({"a": float("nan")}, "/a", "nan is not a JSON value"),
         ({"a": [1, float("-inf")]}, "/a/1", "-inf is not a JSON value"),
-        ({"a/b": {"~": (1, 2)}}, "/a~1b/~0", "a tuple is not a JSON value"),
+        ({"a/b": {"~": (1, 2)}}, "/a~1b/~0", "a value of the type tuple is not a JSON value"),
         ({"a": {1: 2}}, "/a", "a key of an object is not a string: 1"),
         ({"a": {None: 2}}, "/a", "a key of an object is not a string: None"),
-        ({"a": b"x"}, "/a", "a bytes is not a JSON value"),
-        ({"a": {1, 2}}, "/a", "a set is not a JSON value"),
-        ({"a": object()}, "/a", "a object is not a JSON value"),
+        ({"a": b"x"}, "/a", "a value of the type bytes is not a JSON value"),
+        ({"a": {1, 2}}, "/a", "a value of the type set is not a JSON value"),
+        ({"a": object()}, "/a", "a value of the type object is not a JSON value"),
+        (
+            {"a": Root(uri="file:///a")},
+            "/a",
+            "a value of the type Root is not a JSON value; convert it: msgspec.to_builtins(…)",
+        ),
         ({"a": "\ud800"}, "/a", "a string holds half of a surrogate pair"),
         ({"a": {"\udc00": 1}}, "/a", "a key of an object is not a string: '\\udc00'"),
         ({"a": 10**5000}, "/a", "an integer is too large"),

@@ -24,6 +24,7 @@ from mcpgen import (
 from mcpgen.generated.v2026_07_28 import PromptReference
 from mcpgen.runtime.http.client.auth.credentials import ClientCredentials
 from mcpgen.runtime.transports.spawner import open_spawner
+from mcpgen.testing import connect_as
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +45,23 @@ def add(a: int, b: int) -> int:
 @server.tool
 async def advance(ctx: Context, total: bool) -> str:  # noqa: FBT001 (an argument of a tool)
     await ctx.progress(cast("Any", 1 if total else "x"), cast("Any", "y" if total else None))
+    return "done"
+
+
+@server.tool
+async def tell(ctx: Context, what: str) -> str:
+    wrong: Any = 5
+    match what:
+        case "message":
+            await ctx.progress(1, message=wrong)
+        case "logger":
+            await ctx.log("debug", "x", logger=wrong)
+        case "option":
+            await ctx.sample("hi", max_tokens=5, temprature=1)
+        case "request":
+            await ctx.request("roots/list")
+        case _:
+            await ctx.notify("notifications/message")
     return "done"
 
 
@@ -100,6 +118,10 @@ CALLS: dict[str, tuple[Callable[[Any], object], str]] = {
         lambda client: client.request("tools/list"),
         "`method` must be a constant of the module `methods` of the bindings, such as methods.LIST_TOOLS",
     ),
+    "a notification by name": (
+        lambda client: client.notify("notifications/progress"),
+        "such as methods.PROGRESS, not 'notifications/progress'",
+    ),
     "no method": (
         lambda client: client.request_json(""),
         "`method` must be the name of a method, such as 'tools/list', not ''",
@@ -136,6 +158,51 @@ def test_progress_that_is_no_number_is_named(total: bool, told: str, caplog: pyt
         assert client.call_tool("advance", {"total": total}).is_error is True
 
     assert told in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        ("message", "`message` must be a string, not int"),
+        ("logger", "`logger` must be a string, not int"),
+        ("option", "sample() has no option `temprature`; did you mean `temperature`?"),
+        ("request", "such as methods.LIST_ROOTS, not 'roots/list'"),
+        ("notification", "such as methods.LOGGING_MESSAGE, not 'notifications/message'"),
+    ],
+)
+def test_a_mistake_is_named_even_if_the_client_did_not_ask(
+    what: str, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with connect_sync(server) as client:
+        assert client.call_tool("tell", {"what": what}).is_error is True
+
+    assert told in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"name": 5}, "`name` must be a string, not int"),
+        ({"version": None}, "`version` must be a string, not None"),
+        ({"title": 1.0}, "`title` must be a string, not float"),
+        ({"extensions": [5]}, "`extensions` has 5, but must have packages that `mcpgen build --extension` wrote, or"),
+    ],
+)
+def test_a_wrong_argument_of_connect_is_named(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        connect_sync(server, **options)
+
+    assert str(caught.value).startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("roots", "told"), [(None, "this client offers no roots; pass a function"), ([], "`roots` is a list, so the roots")]
+)
+def test_a_change_of_roots_that_cannot_change_says_why(roots: Any, told: str) -> None:
+    with connect_as(server, "2025-11-25", roots=roots) as client, pytest.raises(UsageError) as caught:
+        client.roots_changed()
+
+    assert str(caught.value).startswith(told)
 
 
 @pytest.mark.parametrize("given", [5, "abc", {"a": 1}])

@@ -40,6 +40,7 @@ from mcpgen import (
     connect_sync,
     read_config,
     register,
+    tool_ui,
 )
 from mcpgen.generated.v2026_07_28 import models
 from mcpgen.middleware import LoggingMiddleware, ResponseLimitingMiddleware, TimingMiddleware
@@ -142,7 +143,19 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (named(lifespan=connected), "`lifespan` is a coroutine function; write @asynccontextmanager above connected"),
     (tool(add, name=5), "`name` of the tool tests.runtime.api.test_argument_types.add() must be a string, not 5"),
     (tool(add, description=b"x"), "`description` in the decorator of "),
-    (tool(add, meta=looping()), "an option in the decorator of "),
+    (tool(add, meta=looping()), "`meta` in the decorator of "),
+    (tool(add, meta={"a": ANY or object()}), "add() cannot be written as JSON: Encoding objects of type object is"),
+    (
+        tool(add, meta=5),
+        "`meta` in the decorator of tests.runtime.api.test_argument_types.add() is not valid: Expected",
+    ),
+    (tool(add, icons=[{"src": 5}]), "add() is not valid: Expected `str`, got `int` - at `$.icons[0].src`; correct"),
+    (
+        lambda: Server("demo").resource("a://b", mime_type=ANY or 5)(no_arguments),
+        "`mime_type` in the decorator of tests.runtime.api.test_argument_types.no_arguments() is not valid: Exp",
+    ),
+    (named(version=None), "`version` must be a string, not None"),
+    (partial(tool_ui, "greet"), "`tool` must be a Tool, such as one that `Client.tools` returned, not 'greet'"),
     (
         tool(add, annotations={"read_only_hint": True}),
         "add() has the unknown key 'read_only_hint'; write ToolAnnotations(read_only_hint=True), or readOnlyHint",

@@ -145,18 +145,35 @@ def test_an_answer_that_does_not_fit_its_request_fails_the_test(revision: str, a
     assert any("`elicit`: answer 1 of the script: the answer to elicitation must be" in each for each in told)
 
 
-def test_a_middleware_that_forgets_to_return_is_named() -> None:
+async def forgets_to_return(params: object, ctx: Context, call_next: Any) -> Any:
+    await call_next(params, ctx)
+
+
+async def forgets_to_wait(params: object, ctx: Context, call_next: Any) -> Any:
+    return call_next(params, ctx)
+
+
+async def forgets_the_context(params: object, ctx: Context, call_next: Any) -> Any:
+    return await call_next(params)
+
+
+@pytest.mark.parametrize(
+    ("middleware", "told"),
+    [
+        (forgets_to_return, "the middleware forgets_to_return returned None; return the result of `await call_next("),
+        (forgets_to_wait, "the middleware forgets_to_wait returned a coroutine; return the result of `await call_next"),
+        (forgets_the_context, "call_next() missing 1 required positional argument: 'context'"),
+    ],
+)
+def test_a_middleware_that_calls_the_next_one_wrongly_is_told_how(middleware: Any, told: str) -> None:
     forgetful = Server("forgetful", debug=True)
     forgetful.tool(add)
+    forgetful.middleware(middleware)
 
-    @forgetful.middleware
-    async def waits(params: object, ctx: Context, call_next: Any) -> Any:
-        await call_next(params, ctx)
-
-    with connect_as(forgetful, "2025-11-25") as client, pytest.raises(Exception, match="`await call_next") as caught:
+    with connect_as(forgetful, "2025-11-25") as client, pytest.raises(Exception, match="call_next") as caught:
         client.call_tool("add", {"a": 1, "b": 2})
 
-    assert "the middleware waits returned None; return the result" in str(caught.value)
+    assert told in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -28,14 +28,14 @@ def test_what_a_server_says_about_itself_is_of_its_type(option: str, value: obje
 
 
 def test_icons_are_of_their_type() -> None:
-    assert "the argument `icons` of Server is not valid: Expected" in refusal(icons=["i"])
+    assert "`icons` of Server is not valid: Expected" in refusal(icons=["i"])
 
 
-def test_a_lifespan_that_is_a_plain_generator_is_refused_with_the_decorator_that_it_lacks() -> None:
+def test_a_lifespan_without_its_decorator_is_refused_with_the_decorator() -> None:
     async def database(server: Server) -> AsyncGenerator[str]:
         yield server.name
 
-    assert "`lifespan` is a plain generator; write @asynccontextmanager above database" == refusal(lifespan=database)
+    assert "`lifespan` lacks its decorator; write @asynccontextmanager above database" == refusal(lifespan=database)
 
 
 @pytest.mark.parametrize(

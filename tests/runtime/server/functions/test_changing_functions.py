@@ -326,6 +326,7 @@ def test_rules_do_not_pile_up() -> None:
         ({"tags": "admin"}, "`tags` must be a list of strings, such as [\"admin\"], not 'admin'"),
         ({"names": {3}}, '`names` must be a list of strings, such as ["admin"], not {3}'),
         ({"tags": 3}, '`tags` must be a list of strings, such as ["admin"], not 3'),
+        ({"components": "tool"}, "`components` must be a list of strings, such as [\"tool\"], not 'tool'"),
         ({"components": {"tools"}}, "`components` has 'tools'; it may have tool, resource, template, prompt"),
         ({"names": {"bye"}}, "`names` has 'bye', but there is no function of that name; registered: buy, report, "),
     ],
