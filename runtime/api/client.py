@@ -11,6 +11,7 @@ from msgspec import UnsetType
 from mcpgen.runtime.client.base_client import BaseClient
 from mcpgen.runtime.client.tool_results import ToolResult, as_tool_result, check_type, value_as
 from mcpgen.runtime.errors import InvalidPayload, UnsupportedByPeer, UsageError
+from mcpgen.runtime.protocol.argument_checks import check_required_texts
 from mcpgen.runtime.protocol.newest import ClientMethods, models
 
 if TYPE_CHECKING:
@@ -157,7 +158,11 @@ class Client(BaseClient):
 
         Raises:
             UnsupportedByPeer: The server runs no tools as tasks, or `connect` was called without ``tasks=True``.
+            UsageError: *task_id* is not a string, or empty.
         """
+        check_required_texts(task_id=task_id)
+        if not task_id:
+            raise UsageError("`task_id` is empty: that call was no task; use the handle that `start_tool` returned")
         tasks = self._engine.tool_tasks
         if tasks is None:
             reason = "the server runs no tools as tasks, or connect() was called without tasks=True"

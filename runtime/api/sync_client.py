@@ -246,6 +246,7 @@ class SyncClient(BlockingClient["Client"]):
 
         Raises:
             UnsupportedByPeer: The server runs no tools as tasks, or `connect` was called without ``tasks=True``.
+            UsageError: *task_id* is not a string, or empty.
         """
         return SyncTaskHandle(self._thread, self._client.task(task_id))
 

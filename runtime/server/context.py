@@ -171,7 +171,7 @@ class Context(AccessContext, ChangeNotifier, Generic[StateT_co]):
     async def defer(self) -> bool:
         """Continue this call as a task: the client gets the task now, and the result later. Return whether it is one.
 
-        For a tool that was registered with ``task="deferred"``. A call of a client without tasks goes on as a call.
+        For a tool with ``task="deferred"``; others get a `UsageError`. With a client without tasks, the call goes on.
 
         Raises:
             RequestError: There is no room for another task.

@@ -178,10 +178,14 @@ class TaskRequests:
 
         Raises:
             RequestError: There is no room for another task.
+            UsageError: The call is not of a tool that may be a task.
         """
         request = exchange.request
         if exchange.task is not None:
             return True
+        is_fast = exchange.handler.slow_path is not None  # those tools are no tasks, and `params` are their arguments
+        if is_fast or exchange.handler.method != "tools/call" or self._support(exchange.params.name) == "forbidden":
+            raise UsageError('ctx.defer() is for tools that may be tasks; register this one with `task="deferred"`')
         if request is None or request.peer.era == "handshake" or EXTENSION not in request.peer.extensions:
             return False
 

@@ -122,6 +122,14 @@ CALLS: dict[str, tuple[Callable[[Any], object], str]] = {
         lambda client: client.notify("notifications/progress"),
         "such as methods.PROGRESS, not 'notifications/progress'",
     ),
+    "no task": (
+        lambda client: client.task(""),
+        "`task_id` is empty: that call was no task; use the handle that `start_tool` returned",
+    ),
+    "a task": (
+        lambda client: client.task(5),
+        "`task_id` must be a string, not int",
+    ),
     "no method": (
         lambda client: client.request_json(""),
         "`method` must be the name of a method, such as 'tools/list', not ''",

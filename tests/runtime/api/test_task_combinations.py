@@ -98,6 +98,24 @@ async def test_middleware_runs_once_around_a_deferred_task(revision: str) -> Non
 
 
 @BOTH
+async def test_a_tool_that_may_be_no_task_cannot_become_one(revision: str) -> None:
+    server = Server("bakery", debug=True)
+
+    @server.tool(scopes=["bake"])
+    async def plain(name: str, ctx: Context) -> str:
+        return f"{name} {await ctx.defer()}"
+
+    @server.tool(task=True)
+    async def bake() -> str:
+        return "bread"
+
+    async with server.running(), connected(server, revision) as client:
+        result = await client.call_tool("plain", {"name": "bake"})
+
+    assert (True, True) == (result.is_error, 'register this one with `task="deferred"`' in result.text)
+
+
+@BOTH
 @pytest.mark.parametrize("debug", [True, False])
 async def test_the_error_of_a_task_shows_what_a_call_would_show(revision: str, *, debug: bool) -> None:
     server = Server("bakery", debug=debug)
