@@ -268,7 +268,6 @@ class Application:
             if known is None or scope["method"] != "POST":  # what a POST needs is in its body
                 return self._serve_authorized(self._tokens, handle, scope, headers, receive, send), send
             client = known
-        CALLER.set(Caller(client.owner, self._engine.turns))
         return handle(scope, headers, client, receive, send), send
 
     async def _serve_authorized(  # noqa: PLR0913, PLR0917 (of `_response`)
@@ -282,7 +281,6 @@ class Application:
     ) -> None:
         client = await self._authorized(tokens, scope, headers, send, is_sse=handle != self._serve_endpoint)
         if client is not None:
-            CALLER.set(Caller(client.owner, self._engine.turns))
             await handle(scope, headers, client, receive, send)
 
     async def _serve_other(self, scope: Scope, headers: Mapping[str, str], path: str, send: Send) -> None:
@@ -347,7 +345,9 @@ class Application:
         self, scope: Scope, headers: Mapping[str, str], client: Client, receive: Receive, send: Send
     ) -> None:
         body = await self._read_body(receive, headers, client)
+        token = CALLER.set(Caller(client.owner, self._engine.turns))
         await PostRequest(self._state, headers, client, receive, send, scope).serve(body)
+        CALLER.reset(token)  # its task may serve other requests, unless it fails
 
     async def _serve_sse(
         self, scope: Scope, headers: Mapping[str, str], client: Client, receive: Receive, send: Send
@@ -370,6 +370,7 @@ class Application:
             await responses.send_error(send, refused.status, refused.reason, headers=refused.headers)
             return
         body = await self._read_body(receive, headers, client)
+        CALLER.set(Caller(client.owner, self._engine.turns))
         await self._legacy_sse.post(scope, headers, client, body, send)
 
     def _read_body(self, receive: Receive, headers: Mapping[str, str], client: Client) -> Awaitable[bytes]:

@@ -10,7 +10,8 @@ part. So this class
 * remembers the lines of headers that it has checked.
 
 uvicorn starts a timer after each response, which closes the connection if it stays idle. Here a connection has one such
-timer, which looks at the time of the last response. And uvicorn's callback at the end of each task is a ``finally``.
+timer, which looks at the time of the last response. And uvicorn makes a task for each request, where here requests that
+arrive together share one as long as none of them waits.
 
 What the application must not send is refused as in uvicorn.
 
@@ -21,8 +22,10 @@ Spec:
 from __future__ import annotations
 
 import asyncio
+from collections import deque
+from contextvars import copy_context
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from urllib.parse import unquote
 
 import httptools
@@ -39,7 +42,9 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.http.server.responses import Header
 
-__all__ = ["CycleProtocol", "remembered_line"]
+__all__ = ["NO_EVENT", "CycleProtocol", "SharedTask", "remembered_line"]
+
+_Started: TypeAlias = "tuple[CycleProtocol, RequestResponseCycle]"
 
 # Responses without a body (RFC 9110, sections 15.3.5 and 15.4.5).
 _WITHOUT_BODY: Final = frozenset((204, 304))
@@ -51,33 +56,14 @@ _MAX_REMEMBERED_BYTES: Final = 256
 _COPIED_BYTES: Final = 16 * 1024
 
 
-class Arrivals:
-    """Says that a part of a request, or its end, has arrived: an `asyncio.Event` that is made when it is waited for."""
-
-    __slots__ = ("_event", "_is_set")
-
-    def __init__(self) -> None:
-        self._is_set = False
-        self._event: asyncio.Event | None = None
+class _NoEvent:
+    """The event of a request that nothing waits for."""
 
     def set(self) -> None:
-        """Wake what waits."""
-        self._is_set = True
-        if self._event is not None:
-            self._event.set()
+        """Wake nothing."""
 
-    def clear(self) -> None:
-        """Let `wait` wait again."""
-        self._is_set = False
-        if self._event is not None:
-            self._event.clear()
 
-    async def wait(self) -> None:
-        """Return when something has arrived since `clear`."""
-        if not self._is_set:
-            if self._event is None:
-                self._event = asyncio.Event()
-            await self._event.wait()
+NO_EVENT: Final[Any] = _NoEvent()
 
 
 def _checked_line(name: bytes, value: bytes) -> tuple[bytes, bytes]:
@@ -106,22 +92,32 @@ class RequestCycle(RequestResponseCycle):
     is_received: bool = False
     ends_with_connection: bool = False
     body: bytearray
+    message_event: Any
     chunked_encoding: bool | None
     expected_content_length: int
     _head = b""  # of the response, until the first part of its body
 
     async def receive(self) -> Any:  # noqa: ANN401 (as uvicorn has it)
         """Return the body, or wait for the rest of it, or for a disconnect."""
-        is_over = self.disconnected or self.response_complete
-        if is_over or self.more_body or self.is_received or self.waiting_for_100_continue:
-            message = await super().receive()
-            self.is_received = not self.more_body  # or the next call would return an empty body
-            return message
-        self.is_received = True
-        self.flow.resume_reading()
-        self.message_event.clear()
+        if self.waiting_for_100_continue and not self.transport.is_closing():
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self.waiting_for_100_continue = False
+        if self.flow.read_paused and not self.disconnected:
+            self.flow.resume_reading()
+        while not (self.body or self.disconnected or self.response_complete) and (self.more_body or self.is_received):
+            await self._wait()
+        if self.disconnected or self.response_complete:
+            return {"type": "http.disconnect"}
+        self.is_received = not self.more_body  # or the next call would return an empty body
         body, self.body = self.body, bytearray()
-        return {"type": "http.request", "body": bytes(body), "more_body": False}
+        return {"type": "http.request", "body": bytes(body), "more_body": self.more_body}
+
+    async def _wait(self) -> None:
+        """Return when a part of the request, its end, or that of the response or the connection has come."""
+        if self.message_event is NO_EVENT:
+            self.message_event = asyncio.Event()
+        self.message_event.clear()
+        await self.message_event.wait()
 
     async def send(self, message: Any) -> None:  # noqa: ANN401 (as uvicorn has it)
         """Write a part of the response."""
@@ -192,19 +188,69 @@ class RequestCycle(RequestResponseCycle):
         if self.expected_content_length:
             raise RuntimeError("the body of a response is shorter than its Content-Length")
         self.response_complete = True
-        self.message_event.set()
+        if self.message_event is not NO_EVENT:
+            self.message_event.set()
         if not self.keep_alive:
             self.transport.close()
         self.on_response()
 
 
+class SharedTask:
+    """Runs the requests of all connections: those that arrive in one turn of the event loop in one task.
+
+    The first that waits keeps the task, and each of the others gets its own. The task is not shared further after a
+    request that leaves a context variable or a cancellation in it. The spawner of handlers does the same.
+    """
+
+    def __init__(self) -> None:
+        self._requests: deque[_Started] = deque()
+
+    def start(self, protocol: CycleProtocol, cycle: RequestResponseCycle) -> None:
+        """Run the application for *cycle*."""
+        requests = self._requests
+        requests.append((protocol, cycle))
+        if len(requests) == 1:
+            self._start(requests, protocol)
+        elif len(requests) == 2:  # noqa: PLR2004 (one, and more)
+            protocol.loop.call_soon(self._start_rest)  # when the shared task has ended, or waits
+
+    def _start_rest(self) -> None:
+        while self._requests:
+            each = self._requests.popleft()
+            self._start(deque([each]), each[0])
+
+    def _start(self, requests: deque[_Started], protocol: CycleProtocol) -> None:
+        protocol.tasks.add(protocol.loop.create_task(self._run(requests, protocol.tasks)))
+
+    async def _run(self, requests: deque[_Started], tasks: set[asyncio.Task[None]]) -> None:
+        task, context = cast("asyncio.Task[None]", asyncio.current_task()), copy_context()
+        try:
+            while requests:
+                protocol, cycle = requests.popleft()
+                try:
+                    await cycle.run_asgi(protocol.app)  # type: ignore[arg-type] # uvicorn has loaded it
+                finally:
+                    if not cycle.response_complete and not cycle.disconnected:
+                        protocol.on_failed_response()
+                if requests and (task.cancelling() or copy_context() != context):
+                    return
+        finally:
+            tasks.discard(task)
+
+
 class CycleProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, with a `RequestCycle` for each request, and one timer for each connection."""
+    """uvicorn's protocol, with a `RequestCycle` for each request, and one timer for each connection.
+
+    Args:
+        requests: Runs the requests of all connections.
+        **options: The arguments that uvicorn passes.
+    """
 
     cycle: RequestResponseCycle
 
-    def __init__(self, **options: Any) -> None:  # noqa: ANN401 (as uvicorn's are)
+    def __init__(self, *, requests: SharedTask, **options: Any) -> None:  # noqa: ANN401 (as uvicorn's are)
         super().__init__(**options)
+        self._requests = requests
         self._idle_since: float | None = None  # by the clock of the event loop; None while it is in use
         self._last_url = b""
         self._last_target: tuple[str, bytes, bytes] = "", b"", b""
@@ -212,10 +258,9 @@ class CycleProtocol(HttpToolsProtocol):
     def begin_request(self) -> None:
         """Call the application, as uvicorn does; without WebSockets and `limit_concurrency`, which are not used."""
         parser: Any = self.parser
-        app: Any = cast("Any", self.app)  # pyright: ignore[reportUnknownMemberType] (of uvicorn)
         version = parser.get_http_version()
         is_current = version == "1.1"
-        before = cast("RequestResponseCycle | None", self.cycle)
+        before: RequestResponseCycle | None = self.cycle
         if self.url == self._last_url:
             path, raw_path, query = self._last_target
         else:
@@ -226,32 +271,32 @@ class CycleProtocol(HttpToolsProtocol):
         scope["method"] = parser.get_method().decode("ascii")
         scope["http_version"] = version
         scope["path"], scope["raw_path"], scope["query_string"] = path, raw_path, query
-        cycle = RequestCycle(
-            scope=scope,
-            transport=self.transport,
-            flow=self.flow,
-            logger=self.logger,
-            access_logger=self.access_logger,
-            access_log=False,
-            default_headers=self.server_state.default_headers,
-            message_event=Arrivals(),  # type: ignore[arg-type] # it has all that is used
-            expect_100_continue=is_current and self.expect_100_continue,  # RFC 9110, 10.1.1: ignored before HTTP/1.1
-            keep_alive=is_current and parser.should_keep_alive(),
-            on_response=self.on_response_complete,
+        self.cycle = cycle = RequestCycle(  # CPython 3.11 makes a dict of named arguments
+            scope,
+            self.transport,
+            self.flow,
+            self.logger,
+            self.access_logger,
+            False,  # noqa: FBT003 (access_log)
+            self.server_state.default_headers,
+            NO_EVENT,
+            is_current and self.expect_100_continue,  # RFC 9110, 10.1.1: ignored before HTTP/1.1
+            is_current and parser.should_keep_alive(),
+            self.on_response_complete,
         )
-        self.cycle = cycle
         if before is None or before.response_complete:
-            self._start_asgi_task(cycle, app)
+            self._start_asgi_task(cycle, self.app)
         else:
             self.flow.pause_reading()
-            self.pipeline.appendleft((cycle, app))
+            self.pipeline.appendleft((cycle, self.app))  # type: ignore[arg-type] # uvicorn has loaded it
 
     def end_request(self) -> None:
         """Start the request that waits, or else the time in which the connection may be idle."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
-        self.flow.resume_reading()
+        if self.flow.read_paused:
+            self.flow.resume_reading()
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
             return
@@ -274,16 +319,8 @@ class CycleProtocol(HttpToolsProtocol):
         """Note that the connection is in use: uvicorn calls this when data arrives."""
         self._idle_since = None
 
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401 (as uvicorn has it)
-        self.tasks.add(self.loop.create_task(self._run(cycle, app)))
-
-    async def _run(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401 (as uvicorn has it)
-        try:
-            await cycle.run_asgi(app)
-        finally:
-            self.tasks.discard(asyncio.current_task(self.loop))
-            if not cycle.response_complete and not cycle.disconnected:
-                self.on_failed_response()
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401, ARG002 (as uvicorn has it)
+        self._requests.start(self, cycle)
 
     def on_failed_response(self) -> None:
         """Handle that the application has ended in the middle of its response, and the connection is closed."""

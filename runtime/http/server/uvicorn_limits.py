@@ -26,7 +26,7 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from mcpgen.runtime.http.server.client_address import site_of
-from mcpgen.runtime.http.server.request_cycle import CycleProtocol
+from mcpgen.runtime.http.server.request_cycle import NO_EVENT, CycleProtocol
 from mcpgen.runtime.http.server.responses import ABORT
 
 if TYPE_CHECKING:
@@ -207,7 +207,8 @@ class BoundedProtocol(CycleProtocol):
             cycle.body += body
             if len(cycle.body) > HIGH_WATER_LIMIT:
                 self.flow.pause_reading()
-            cycle.message_event.set()
+            if cycle.message_event is not NO_EVENT:
+                cycle.message_event.set()
 
     def on_message_complete(self) -> None:
         """Note that the request is complete."""
@@ -222,7 +223,8 @@ class BoundedProtocol(CycleProtocol):
         cycle = self.cycle
         if not cycle.response_complete:
             cycle.more_body = False
-            cycle.message_event.set()
+            if cycle.message_event is not NO_EVENT:
+                cycle.message_event.set()
 
     def on_response_complete(self) -> None:
         """Limit the time for the rest of the request, or for the client to read the response."""
@@ -356,9 +358,9 @@ class BoundedProtocol(CycleProtocol):
                 cycle.disconnected = True
                 cycle.message_event.set()
 
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401 (as uvicorn has it)
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401, ARG002 (as uvicorn has it)
         self._answered = cycle
-        super()._start_asgi_task(cycle, app)
+        self._requests.start(self, cycle)
 
     def _limit_closing(self) -> None:
         """Abort a closed connection whose client does not read the rest."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -12,12 +13,13 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from mcpgen.runtime.http.server import request_cycle
+from mcpgen.runtime.http.server.request_cycle import SharedTask
 from mcpgen.runtime.http.server.uvicorn_limits import BoundedProtocol
 from mcpgen.runtime.server.quota import Quota
 from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable
 
 pytestmark = pytest.mark.anyio
 
@@ -62,7 +64,13 @@ class Wire(asyncio.Transport):
 class Connection:
     """A connection to an application, which answers with *events*."""
 
-    def __init__(self, *events: dict[str, Any], idle_seconds: float = 10, write_seconds: float = 10) -> None:
+    def __init__(
+        self,
+        *events: dict[str, Any],
+        idle_seconds: float = 10,
+        write_seconds: float = 10,
+        requests: SharedTask | None = None,
+    ) -> None:
         self.events = events
         self.received: list[Any] = []
         self.failure: BaseException | None = None
@@ -74,6 +82,7 @@ class Connection:
         self.protocol = BoundedProtocol(
             write_seconds=write_seconds,
             heads=Quota(10**6, 10**6),
+            requests=requests or SharedTask(),
             config=config,
             server_state=self.state,
             app_state={},
@@ -284,3 +293,68 @@ async def test_an_idle_connection_is_closed_some_time_after_its_last_response() 
 
         assert 2 == len(connection.wire.writes)
         assert 0.09 <= loop.time() - last
+
+
+class Noting(Connection):
+    """A connection whose application notes its task, and does *first* before it answers."""
+
+    def __init__(self, requests: SharedTask, first: Callable[[], Awaitable[object]]) -> None:
+        super().__init__(start((b"content-length", b"0")), part(b""), requests=requests)
+        self.first = first
+        self.task: object = None
+
+    async def _app(self, scope: Any, receive: Callable[[], Any], send: Callable[[Any], Any]) -> None:
+        self.task = asyncio.current_task()
+        await self.first()
+        await super()._app(scope, receive, send)
+
+
+async def nothing() -> None: ...
+
+
+async def tasks_of(*first: Callable[[], Awaitable[object]]) -> list[object]:
+    """Return the tasks of requests that arrive together; each waits until all of them have been answered."""
+    requests = SharedTask()
+    connections = [Noting(requests, each) for each in first]
+    with anyio.fail_after(PATIENCE_SECONDS):
+        for each in connections:
+            each.protocol.data_received(ASKED)
+        for each in connections:
+            await each.answered.wait()
+    return [each.task for each in connections]
+
+
+async def test_requests_that_arrive_together_share_a_task() -> None:
+    assert 1 == len(set(await tasks_of(nothing, nothing, nothing)))
+
+
+async def test_a_request_that_waits_does_not_delay_those_that_share_its_task() -> None:
+    last_has_run = asyncio.Event()
+
+    async def note() -> None:
+        last_has_run.set()
+
+    first, second, third, last = await tasks_of(nothing, last_has_run.wait, nothing, note)
+
+    assert first is second
+    assert 3 == len({second, third, last})
+
+
+async def test_a_request_does_not_see_what_another_one_has_left_in_their_task() -> None:
+    left: ContextVar[str] = ContextVar("left", default="")
+    found: list[str] = []
+
+    async def leave() -> None:
+        left.set("something")
+
+    async def look() -> None:
+        found.append(left.get())
+        await asyncio.sleep(0)
+
+    async def cancel() -> None:
+        asyncio.current_task().cancel()  # type: ignore[union-attr] # it has one
+
+    await tasks_of(leave, look)
+    await tasks_of(cancel, look)
+
+    assert ["", ""] == found
