@@ -87,12 +87,14 @@ class RequestCycle(RequestResponseCycle):
     Attributes:
         is_received: Whether the application has received the whole request.
         ends_with_connection: Whether the response has neither a length nor chunks.
+        written: A future that is done, which takes less than a coroutine.
     """
 
     is_received: bool = False
     ends_with_connection: bool = False
     body: bytearray
     message_event: Any
+    written: asyncio.Future[None]
     chunked_encoding: bool | None
     expected_content_length: int
     _head = b""  # of the response, until the first part of its body
@@ -119,10 +121,18 @@ class RequestCycle(RequestResponseCycle):
         self.message_event.clear()
         await self.message_event.wait()
 
-    async def send(self, message: Any) -> None:  # noqa: ANN401 (as uvicorn has it)
-        """Write a part of the response."""
+    def send(self, message: Any) -> Any:  # noqa: ANN401 (as uvicorn has it)
+        """Write a part of the response, now if the client reads; return what to await."""
         if self.flow.write_paused and not self.disconnected:
-            await self.flow.drain()
+            return self._send_later(message)
+        self._send(message)
+        return self.written
+
+    async def _send_later(self, message: Any) -> None:  # noqa: ANN401 (as uvicorn has it)
+        await self.flow.drain()
+        self._send(message)
+
+    def _send(self, message: Any) -> None:  # noqa: ANN401 (as uvicorn has it)
         if self.disconnected:
             return
         expected = "http.response.body" if self.response_started else "http.response.start"
@@ -251,6 +261,8 @@ class CycleProtocol(HttpToolsProtocol):
     def __init__(self, *, requests: SharedTask, **options: Any) -> None:  # noqa: ANN401 (as uvicorn's are)
         super().__init__(**options)
         self._requests = requests
+        self._written = self.loop.create_future()
+        self._written.set_result(None)
         self._idle_since: float | None = None  # by the clock of the event loop; None while it is in use
         self._last_url = b""
         self._last_target: tuple[str, bytes, bytes] = "", b"", b""
@@ -284,6 +296,7 @@ class CycleProtocol(HttpToolsProtocol):
             is_current and parser.should_keep_alive(),
             self.on_response_complete,
         )
+        cycle.written = self._written
         if before is None or before.response_complete:
             self._start_asgi_task(cycle, self.app)
         else:

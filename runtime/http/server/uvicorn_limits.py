@@ -105,6 +105,7 @@ class BoundedProtocol(CycleProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's own
         """Start the time limit of the first head."""
         super().connection_made(transport)
+        self._extensions = {ABORT: {"abort": transport.abort}}  # as of any extension, the value is a dict
         self.headers: list[
             tuple[bytes, bytes]
         ] = []  # uvicorn's own is None until a request begins; empty lines may come before it
@@ -124,8 +125,9 @@ class BoundedProtocol(CycleProtocol):
         """Count the bytes of a head, and those that are neither head nor body."""
         self._data = data
         self._overhead_bytes += len(data)
-        self._head_bytes = max(0, self._head_bytes)
-        super().data_received(data)
+        if self._head_bytes < 0:  # noqa: PLR1730 (`max` takes longer)
+            self._head_bytes = 0
+        HttpToolsProtocol.data_received(self, data)
         self._data = b""
         if self._is_in_head:
             self._head_bytes += len(data)
@@ -168,7 +170,7 @@ class BoundedProtocol(CycleProtocol):
             "root_path": "",
             "headers": self.headers,
             "state": self.app_state.copy(),
-            "extensions": {ABORT: {"abort": self.transport.abort}},  # as of any extension, the value is a dict
+            "extensions": self._extensions,
         }
 
     def on_headers_complete(self) -> None:
@@ -177,7 +179,9 @@ class BoundedProtocol(CycleProtocol):
             return  # see `_unsupported_upgrade_warning`
         if len(self.pipeline) >= MAX_PIPELINED_REQUESTS:
             raise OverflowError("too many pipelined requests")  # uvicorn then calls `send_400_response`
-        if max(0, self._head_bytes) + len(self._data) > MAX_HEAD_BYTES and self._head_size() > MAX_HEAD_BYTES:
+        arrived = len(self._data)
+        may_be_long = arrived > MAX_HEAD_BYTES or self._head_bytes + arrived > MAX_HEAD_BYTES
+        if may_be_long and self._head_size() > MAX_HEAD_BYTES:
             self._refuse(*_HEAD_TOO_LONG)
             raise OverflowError("the request head is longer than 64 KiB")
         if len(self.headers) > MAX_HEADERS:
