@@ -82,9 +82,8 @@ class FairTurns:
         """Whether large requests, and work, have to wait."""
         return self._spent > _MAX_TURN_BYTES or self._rest > 0
 
-    @property
-    def is_request_to_wait(self) -> bool:
-        """Whether a small request has to wait. One that does not wait while others do would keep them waiting."""
+    def must_wait(self) -> bool:
+        """Return whether a small request has to wait. One that does not while others do would keep them waiting."""
         return self._spent > _MAX_TURN_BYTES or self._small_requests.count > 0
 
     def spend(self, size: int) -> None:

@@ -137,20 +137,20 @@ class AppState:
         """What starts handlers; None before `open`, and after the end."""
         return self._host.spawner
 
-    @property
-    def runs_inline(self) -> bool:
-        """Whether a handler may start in the task of its request; see `direct_calls`."""
+    # These two are methods since each request asks: a property takes longer.
+
+    def may_run_inline(self) -> bool:
+        """Return whether a handler may start in the task of its request; see `direct_calls`."""
         return self._runs_inline and self._host.spawner is not None
+
+    def has_lost_its_loop(self) -> bool:
+        """Return whether the event loop has ended without a shutdown; the application can start again in another."""
+        return self._host.has_ended and not self.is_shutting_down and not self._host.has_failed
 
     @property
     def has_ended(self) -> bool:
         """Whether no handler can run any more: after a shutdown, a failed lifespan, or the end of the event loop."""
         return self.is_shutting_down or self._host.has_ended
-
-    @property
-    def has_lost_its_loop(self) -> bool:
-        """Whether the event loop has ended without a shutdown, so that the application can start again in another."""
-        return self._host.has_ended and not self.is_shutting_down and not self._host.has_failed
 
     def disconnect_all(self) -> None:
         """Have the engine forget all connections, which belong to an event loop that has ended."""

@@ -169,7 +169,7 @@ class Application:
         if scope["type"] != "http":
             await self._serve_scope(scope, receive, send)
             return
-        if self._state.has_lost_its_loop:
+        if self._state.has_lost_its_loop():
             self._restart()
         try:
             response, send = self._response(scope, receive, send)

@@ -12,6 +12,7 @@ trio, which the first step may have entered, must be left in the reverse order o
 from __future__ import annotations
 
 import asyncio
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -24,9 +25,10 @@ T = TypeVar("T")
 
 def first_step(awaitable: Awaitable[T]) -> T | Waiting[T]:
     """Return the result of *awaitable* if it does not wait, or else the rest of it."""
-    steps: Any = awaitable.__await__()
+    # A coroutine can be stepped itself; the iterator that `__await__` returns is one object more.
+    steps: Any = awaitable if type(awaitable) is CoroutineType else awaitable.__await__()
     try:
-        waits_for = next(steps)
+        waits_for = steps.send(None)
     except StopIteration as done:
         result: T = done.value
         return result
@@ -37,7 +39,7 @@ class Waiting(Generic[T]):
     """The rest of an awaitable whose first step has run, and which now waits.
 
     Args:
-        steps: The iterator of the awaitable.
+        steps: The iterator of the awaitable, or the awaitable if it is a coroutine.
         waits_for: The future that its first step yielded.
     """
 

@@ -141,7 +141,7 @@ class PostRequest(HttpRequest, eq=False):
     ) -> Awaitable[None] | None:
         """Start a tool call in this task, and return what sends its answer; None if that is not possible."""
         state = self.state
-        if not state.runs_inline:
+        if not state.may_run_inline():
             return None
         if len(self.body) > state.small_bytes and oversized_part(request, meta, state.engine.limits) is not None:
             return None
@@ -261,7 +261,7 @@ class PostRequest(HttpRequest, eq=False):
     def _open_session(self) -> ServerSession:
         """Return the session of a stateless call whose function takes a `Context`."""
         spawner = self.state.spawner
-        if spawner is None:  # unreachable: `runs_inline` says that there is one
+        if spawner is None:  # unreachable: `may_run_inline` says that there is one
             raise AssertionError
         self._connection = self._connect(spawner)
         return self._connection.session

@@ -91,7 +91,7 @@ class _Upload:
 
     async def wait_turn(self, body: bytearray) -> None:
         """Return when the event loop has time to decode it, which is complete now."""
-        if self._turns.is_request_to_wait or (self._turns.is_used_up and len(body) > LARGE_BYTES):
+        if self._turns.must_wait() or (self._turns.is_used_up and len(body) > LARGE_BYTES):
             await self._turns.wait_to_decode(self._owner, len(body), request_cost(body))
 
     def end(self) -> None:
@@ -139,9 +139,9 @@ async def read_body(  # noqa: PLR0913 (the request, and its limits)
         body: bytes = message.pop("body", b"")
         is_last = not message.get("more_body", False)
         if is_last and len(body) <= REQUEST_COST_BYTES:  # as much as the connection takes
-            if uploads.turns.is_request_to_wait:
+            if uploads.turns.must_wait():
                 await uploads.turns.wait_to_decode(owner, len(body), request_cost(body))
-        elif not is_last or uploads.turns.is_request_to_wait or uploads.turns.is_used_up:
+        elif not is_last or uploads.turns.must_wait() or uploads.turns.is_used_up:
             parts, body = [body], b""  # the first part must not be kept while the others arrive
             body = await _read_rest(receive, parts, max_bytes, seconds, _Upload(uploads, owner), is_last=is_last)
     except TimeoutError:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.server.functions.worker_threads import WorkerThreads
 
-__all__ = ["as_awaitable", "is_async", "may_wait"]
+__all__ = ["as_awaitable", "exit_refused", "is_async", "may_wait"]
 
 
 def is_async(function: Callable[..., Any]) -> bool:
@@ -45,13 +45,18 @@ def as_awaitable(function: Callable[..., Any], threads: WorkerThreads) -> Callab
     return _contained(function) if is_async(function) else _threaded(function, threads)
 
 
+def exit_refused() -> RuntimeError:
+    """Return the exception that takes the place of the one of a function's ``sys.exit``."""
+    return RuntimeError("the function called sys.exit(), which does not end a server")
+
+
 def _contained(function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
     @wraps(function)
     async def contained(**arguments: object) -> object:
         try:
             return await function(**arguments)
         except SystemExit as error:
-            raise RuntimeError("the function called sys.exit(), which does not end a server") from error
+            raise exit_refused() from error
 
     return contained
 
@@ -61,7 +66,7 @@ def _threaded(function: Callable[..., Any], threads: WorkerThreads) -> Callable[
         try:
             return (function(**arguments),)  # in a tuple, because trio refuses a coroutine as the result of a thread
         except SystemExit as error:
-            raise RuntimeError("the function called sys.exit(), which does not end a server") from error
+            raise exit_refused() from error
         except GeneratorExit as error:  # in the event loop, it would close every coroutine that waits for the thread
             raise RuntimeError("the function raised GeneratorExit") from error
 

@@ -37,7 +37,7 @@ from mcpgen.runtime.protocol.hash_collisions import hash_check
 from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.protocol.param_headers import InvalidParamHeader, Rule, param_headers_of
 from mcpgen.runtime.protocol.value_types import any_object, whole_numbers
-from mcpgen.runtime.server.functions.awaitables import may_wait
+from mcpgen.runtime.server.functions.awaitables import exit_refused, is_async, may_wait
 from mcpgen.runtime.server.functions.results import (
     NonconformingResult,
     ResultFormat,
@@ -164,6 +164,10 @@ class Tool(Struct, frozen=True):
             value = await self._call(**given)
             is_text = type(value) is str and self._format.takes_text
             return value if is_text else self._format.to_result(value)
+        except SystemExit as error:
+            failure = exit_refused()
+            failure.__cause__ = error
+            return self._failed(failure, context)
         except Exception as error:  # noqa: BLE001 (where a tool's failure becomes its result)
             return self._failed(error, context)
 
@@ -261,6 +265,8 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
         meta=meta or UNSET,
     )
     call, context = injector.bind(function, signature)
+    if is_async(function) and not signature.dependencies:
+        call = function  # `run` does for it what `bind` would, without another coroutine
     read = msgspec.json.Decoder(arguments, dec_hook=any_object).decode
     found = (hash_check(arguments), partial(check_keys, schema=schema) if refuses_nested else None)
     checks = [each for each in found if each is not None]

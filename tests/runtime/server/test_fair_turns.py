@@ -131,7 +131,7 @@ def test_small_requests_that_wait_come_before_those_that_arrive() -> None:
         ]
         for _ in range(3):
             await asyncio.sleep(0)
-            if not order.turns.is_request_to_wait:
+            if not order.turns.must_wait():
                 order.turns.spend(ENOUGH)
                 order.ran.append("arrived")
         await asyncio.gather(*first)
@@ -150,7 +150,7 @@ def test_after_a_long_piece_four_turns_take_small_requests_alone() -> None:
         async def turn(number: int) -> None:
             for _ in range(number):
                 await asyncio.sleep(0)
-            order.ran.append("not used up" if not turns.is_used_up else "small" if not turns.is_request_to_wait else "")
+            order.ran.append("not used up" if not turns.is_used_up else "small" if not turns.must_wait() else "")
 
         await asyncio.gather(
             *(turn(number) for number in range(4)),
