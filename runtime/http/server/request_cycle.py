@@ -234,15 +234,16 @@ class SharedTask:
 
     async def _run(self, requests: deque[_Started], tasks: set[asyncio.Task[None]]) -> None:
         task, context = cast("asyncio.Task[None]", asyncio.current_task()), copy_context()
+        has_factory = task.get_loop().get_task_factory() is not None  # a program wants its tasks to be made by it
         try:
             while requests:
                 protocol, cycle = requests.popleft()
                 try:
-                    await cycle.run_asgi(protocol.app)  # type: ignore[arg-type] # uvicorn has loaded it
+                    await cycle.run_asgi(protocol.app)
                 finally:
                     if not cycle.response_complete and not cycle.disconnected:
                         protocol.on_failed_response()
-                if requests and (task.cancelling() or copy_context() != context):
+                if requests and (has_factory or task.cancelling() or copy_context() != context):
                     return
         finally:
             tasks.discard(task)
@@ -256,6 +257,7 @@ class CycleProtocol(HttpToolsProtocol):
         **options: The arguments that uvicorn passes.
     """
 
+    app: Any
     cycle: RequestResponseCycle
 
     def __init__(self, *, requests: SharedTask, **options: Any) -> None:  # noqa: ANN401 (as uvicorn's are)
@@ -272,7 +274,7 @@ class CycleProtocol(HttpToolsProtocol):
         parser: Any = self.parser
         version = parser.get_http_version()
         is_current = version == "1.1"
-        before: RequestResponseCycle | None = self.cycle
+        before: Any = self.cycle  # None before the first request
         if self.url == self._last_url:
             path, raw_path, query = self._last_target
         else:
@@ -301,7 +303,7 @@ class CycleProtocol(HttpToolsProtocol):
             self._start_asgi_task(cycle, self.app)
         else:
             self.flow.pause_reading()
-            self.pipeline.appendleft((cycle, self.app))  # type: ignore[arg-type] # uvicorn has loaded it
+            self.pipeline.appendleft((cycle, self.app))
 
     def end_request(self) -> None:
         """Start the request that waits, or else the time in which the connection may be idle."""

@@ -328,6 +328,15 @@ async def test_requests_that_arrive_together_share_a_task() -> None:
     assert 1 == len(set(await tasks_of(nothing, nothing, nothing)))
 
 
+async def test_each_request_has_a_task_of_its_own_if_the_program_has_a_task_factory() -> None:
+    loop = asyncio.get_running_loop()
+    loop.set_task_factory(lambda loop, work, **more: asyncio.Task(work, loop=loop, **more))
+    try:
+        assert 3 == len(set(await tasks_of(nothing, nothing, nothing)))
+    finally:
+        loop.set_task_factory(None)
+
+
 async def test_a_request_that_waits_does_not_delay_those_that_share_its_task() -> None:
     last_has_run = asyncio.Event()
 
