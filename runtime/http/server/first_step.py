@@ -26,7 +26,7 @@ T = TypeVar("T")
 def first_step(awaitable: Awaitable[T]) -> T | Waiting[T]:
     """Return the result of *awaitable* if it does not wait, or else the rest of it."""
     # A coroutine can be stepped itself; the iterator that `__await__` returns is one object more.
-    steps: Any = awaitable if type(awaitable) is CoroutineType else awaitable.__await__()
+    steps: Any = awaitable if type(awaitable) is CoroutineType else awaitable.__await__()  # pyright: ignore[reportUnknownVariableType] # of any type
     try:
         waits_for = steps.send(None)
     except StopIteration as done:

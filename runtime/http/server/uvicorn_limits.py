@@ -125,8 +125,7 @@ class BoundedProtocol(CycleProtocol):
         """Count the bytes of a head, and those that are neither head nor body."""
         self._data = data
         self._overhead_bytes += len(data)
-        if self._head_bytes < 0:  # noqa: PLR1730 (`max` takes longer)
-            self._head_bytes = 0
+        self._head_bytes = max(0, self._head_bytes)
         HttpToolsProtocol.data_received(self, data)
         self._data = b""
         if self._is_in_head:
