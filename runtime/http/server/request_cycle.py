@@ -222,11 +222,11 @@ class SharedTask:
         if len(requests) == 1:
             self._start(requests, protocol)
         elif len(requests) == 2:  # noqa: PLR2004 (one, and more)
-            protocol.loop.call_soon(self._start_rest)  # when the shared task has ended, or waits
+            protocol.loop.call_soon(self._start_rest, requests)  # when the shared task has ended, or waits
 
-    def _start_rest(self) -> None:
-        while self._requests:
-            each = self._requests.popleft()
+    def _start_rest(self, requests: deque[_Started]) -> None:
+        while requests:
+            each = requests.popleft()
             self._start(deque([each]), each[0])
 
     def _start(self, requests: deque[_Started], protocol: CycleProtocol) -> None:
@@ -235,6 +235,8 @@ class SharedTask:
     async def _run(self, requests: deque[_Started], tasks: set[asyncio.Task[None]]) -> None:
         task, context = cast("asyncio.Task[None]", asyncio.current_task()), copy_context()
         has_factory = task.get_loop().get_task_factory() is not None  # a program wants its tasks to be made by it
+        if requests is self._requests:
+            self._requests = deque()  # for those that arrive from now on, such as pipelined ones: they get a turn, too
         try:
             while requests:
                 protocol, cycle = requests.popleft()

@@ -328,6 +328,21 @@ async def test_requests_that_arrive_together_share_a_task() -> None:
     assert 1 == len(set(await tasks_of(nothing, nothing, nothing)))
 
 
+async def test_a_request_that_arrives_while_another_one_runs_waits_for_the_next_turn() -> None:
+    requests = SharedTask()
+    later = Noting(requests, nothing)
+
+    async def ask() -> None:
+        later.protocol.data_received(ASKED)
+
+    first = Noting(requests, ask)
+    with anyio.fail_after(PATIENCE_SECONDS):
+        await first.ask(ASKED)
+        await later.answered.wait()
+
+    assert first.task is not later.task
+
+
 async def test_each_request_has_a_task_of_its_own_if_the_program_has_a_task_factory() -> None:
     loop = asyncio.get_running_loop()
     loop.set_task_factory(lambda loop, work, **more: asyncio.Task(work, loop=loop, **more))
