@@ -55,7 +55,7 @@ class FastPath:
         has_structured_content: bool,
     ) -> None:
         self._slow_path = slow_path
-        self._find_tool = find
+        self._find = find
         text = models.TextContent(text=_PLACEHOLDER)
         result = sign(slow_path.codec.result(models.CallToolResult(content=[text])))
         before, _, after = result.partition(_encode(_PLACEHOLDER))
@@ -68,7 +68,7 @@ class FastPath:
             self._structured_frame = (before, between, after)
         self._tools: dict[str, tuple[MethodHandler, Callable[[bytes | Raw], Struct]]] = {}
 
-    def find(self, meta: RequestMeta) -> tuple[MethodHandler, Struct] | None:
+    def __call__(self, meta: RequestMeta) -> tuple[MethodHandler, Struct] | None:
         """Return the handler of a call and its arguments; None if the call needs the slow path."""
         if not meta.is_plain or isinstance(meta.name, UnsetType):
             return None
@@ -84,7 +84,7 @@ class FastPath:
             return None
 
     def _add(self, name: str) -> tuple[MethodHandler, Callable[[bytes | Raw], Struct]] | None:
-        tool = self._find_tool(name)
+        tool = self._find(name)
         if tool is None:
             return None
         slow_path = self._slow_path

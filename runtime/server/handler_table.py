@@ -368,7 +368,7 @@ class HandlerTable:
             has_structured = "structured_content" in bindings(revision).models.CallToolResult.__struct_fields__
             sign = partial(self.sign, revision=revision) if is_signed else bytes
             fast_path = FastPath(slow_path, find, sign, has_structured_content=has_structured)
-            made["tools/call"] = msgspec.structs.replace(slow_path, fast_path=fast_path.find)
+            made["tools/call"] = msgspec.structs.replace(slow_path, fast_path=fast_path)
         return made
 
     def _overrides(self, name: str) -> bool:
