@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Any, NamedTuple, TypedDict
 from uuid import UUID
@@ -49,6 +50,8 @@ class Plain(TypedDict):
         set[UUID],
         dict[Decimal, str],
         set[tuple[int, ...]],
+        set[float],
+        dict[datetime, str],
         Node,
         Annotated[set[int], msgspec.Meta(max_length=10)],
         Model,
@@ -79,6 +82,62 @@ def test_a_thousand_numbers_with_one_hash_are_read_and_no_more() -> None:
     for each in (COLLIDING[:1001], DIGITS, dict.fromkeys(DIGITS, 0), UUIDS, [f"{text}.00" for text in DIGITS]):
         with pytest.raises(msgspec.ValidationError, match="at most 1000 numbers with the same hash"):
             check_hashes([[each]])
+
+
+def colliding_slots(count: int, bits: int) -> list[int]:
+    """Return integers of which the second half have to try thousands of slots of a table of 2***bits* slots."""
+    mask = (1 << bits) - 1
+    path = [0]  # the slots that CPython tries, once it has used all bits of the hash
+    while len(path) < count // 2:
+        path.append((5 * path[-1] + 1) & mask)
+    first = dict.fromkeys(path[: len(path) // 4])
+    chosen: list[int] = []
+    for number in range(1 << bits, 1 << 40, 1 << bits):
+        slot, rest = 0, number
+        while rest:
+            rest >>= 5
+            slot = (5 * slot + rest + 1) & mask
+        if slot in first:
+            chosen.append(number)
+        if len(chosen) == count - len(path):
+            return path + chosen
+    raise AssertionError
+
+
+@pytest.mark.parametrize("kind", [dict[int, int], set[int], set[float]], ids=str)
+def test_numbers_whose_slots_collide_are_refused_by_their_count(kind: Any) -> None:
+    chosen = colliding_slots(6000, 14)
+    assert len({hash(each) for each in chosen}) == 6000  # no two have the same hash
+    check_hashes = hash_check(kind)
+    assert check_hashes is not None
+    check_hashes({str(each): 0 for each in chosen[:5000]})
+    check_hashes([chosen[:5000], chosen[1000:]])
+    for each in (chosen, {str(each): 0 for each in chosen}, [[chosen]]):
+        with pytest.raises(
+            msgspec.ValidationError, match="at most 5000 members where numbers are keys or are in a set"
+        ):
+            check_hashes(each)
+
+
+def test_a_long_list_beside_a_set_of_numbers_is_read() -> None:
+    class Arguments(msgspec.Struct, rename="camel"):
+        vector: list[float]
+        some_ids: set[int]
+
+    check_hashes = hash_check(Arguments)
+    assert check_hashes is not None
+    check_hashes({"vector": [0.5] * 20_000, "someIds": [1, 2]})
+    with pytest.raises(msgspec.ValidationError, match="at most 5000 members"):
+        check_hashes({"vector": [], "someIds": list(range(5001))})
+
+
+def test_a_class_of_another_library_takes_long_lists_but_not_so_many_numbers() -> None:
+    check_hashes = hash_check(Model)
+    assert check_hashes is not None
+    check_hashes({"rows": [{"name": "a"}] * 6000, "names": ["a"] * 6000})
+    for each in (list(range(5001)), [0.5] * 5001, {str(number): "" for number in range(5001)}):
+        with pytest.raises(msgspec.ValidationError, match="at most 5000 members"):
+            check_hashes({"rows": each})
 
 
 def test_fractions_count_only_where_all_their_digits_are_kept() -> None:
