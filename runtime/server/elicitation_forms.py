@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import typing
 from collections.abc import Mapping
+from functools import lru_cache
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
@@ -24,6 +25,7 @@ from mcpgen.runtime.server.functions.schemas import described, in_declared_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from functools import _lru_cache_wrapper
 
     from mcpgen.runtime.protocol.capabilities import Peer
 
@@ -137,7 +139,12 @@ def form_schema(requested: type[Any] | Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         UsageError: A form cannot have one of the fields.
     """
-    schema = dict(requested) if isinstance(requested, Mapping) else _schema(requested)
+    if isinstance(requested, Mapping):
+        return _checked(dict(requested))
+    return dict(_remembered(_schema_of_type, requested))
+
+
+def _checked(schema: dict[str, Any]) -> dict[str, Any]:
     if schema.setdefault("type", "object") != "object":
         raise UsageError(f"the schema of a form must have the type 'object', not {schema['type']!r}")
     if not is_object(schema.setdefault("properties", {})):
@@ -161,6 +168,22 @@ class _OneField(Struct, Generic[T]):
     value: T
 
 
+def _remembered(make: _lru_cache_wrapper[Any], requested: Any) -> Any:
+    try:
+        hash(requested)
+    except TypeError:  # `Annotated` with a list, for another library
+        return make.__wrapped__(requested)
+    return make(requested)
+
+
+# A schema takes milliseconds to make, and hundreds of calls may ask at once. There are as many types as forms, except
+# that a type which a function defines is another one in each call.
+@lru_cache(maxsize=128)
+def _schema_of_type(requested: type[Any]) -> dict[str, Any]:
+    return _checked(_schema(requested))
+
+
+@lru_cache(maxsize=128)
 def _one_field(requested: Any) -> Any:
     """Return the form of one field for a type that has no fields; None for a type that has them."""
     return None if schema_of(requested, "a form").get("type") == "object" else _OneField[requested]
@@ -171,7 +194,7 @@ def _schema(requested: type[Any]) -> dict[str, Any]:
         raise UsageError(
             f"a form cannot be of the pydantic type {requested!r}; use a dataclass, a TypedDict or a Struct"
         )
-    requested = _one_field(requested) or requested
+    requested = _remembered(_one_field, requested) or requested
     whole = schema_of(requested, "a form")
     if "properties" not in whole:
         raise UsageError(
@@ -241,7 +264,7 @@ def form_value(result: Any, requested: type[T] | Mapping[str, Any], peer: Peer) 
         raise _invalid(peer, "/content" + mismatch[0], mismatch[1])
     if isinstance(requested, Mapping):
         return Elicited("accept", content)
-    one_field = _one_field(requested)
+    one_field = _remembered(_one_field, requested)
     whole = whole_numbers(content)
     try:
         if one_field is not None:

@@ -12,7 +12,9 @@ import pytest
 from msgspec import Meta, Struct
 
 from mcpgen import Context, Server, UsageError
+from mcpgen.runtime.server import elicitation_forms
 from mcpgen.runtime.server.elicitation_forms import form_schema
+from mcpgen.runtime.server.functions.schemas import schema_of
 from tests.specification.server.revision_client import client
 
 
@@ -204,3 +206,27 @@ async def test_what_was_filled_in_is_of_the_type_and_a_schema_gives_a_dict() -> 
     due = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
     assert "thanks" == answer["result"]["content"][0]["text"]
     assert [Order(2, due, size=Size.SMALL), {"name": "Ada"}] == found
+
+
+def test_the_schema_of_a_type_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Cake(Struct):
+        name: str
+
+    made: list[Any] = []
+
+    def counted(kind: Any, what: str) -> dict[str, Any]:
+        made.append(kind)
+        return schema_of(kind, what)
+
+    monkeypatch.setattr(elicitation_forms, "schema_of", counted)
+    first = form_schema(Cake)
+    count = len(made)
+    assert count > 0
+    first["required"] = []  # each caller has a dict of its own
+    assert form_schema(Cake) == {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+    assert len(made) == count
+
+
+def test_a_type_without_a_hash_is_refused_as_any_other_that_cannot_be_a_form() -> None:
+    with pytest.raises(UsageError, match="has no JSON Schema"):
+        form_schema(Annotated[str, ["of another library"]])  # type: ignore[arg-type] # it is no class
