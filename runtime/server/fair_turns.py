@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import islice
+from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 __all__ = ["LARGE_BYTES", "REQUEST_COST_BYTES", "FairTurns", "request_cost"]
 
@@ -36,6 +37,10 @@ _VALUE_COST_BYTES: Final = 128
 
 # What one turn decodes and encodes before other work waits. The last message of a turn may be of 4 MiB.
 _MAX_TURN_BYTES: Final = 256 * 1024
+
+# After this time, a turn takes no further small requests, and the next one fewer. Those that a turn takes by their
+# bytes need 15 ms at most if their handlers do little, so the time decides only where they do more.
+_MAX_TURN_SECONDS: Final = 0.02
 
 # A request needs some turns from its arrival to its answer. After a piece that takes so long that others notice, the
 # next turns take small requests alone, so that those of others do not wait for a long piece in each of their turns.
@@ -62,10 +67,17 @@ class FairTurns:
     """Count the bytes of large messages for each turn of the event loop, and let other work wait for the next turn.
 
     It does nothing on other event loops than asyncio's.
+
+    Args:
+        clock: Returns the time in seconds.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
+        self._clock = clock
         self._spent = 0
+        self._began = 0.0  # when the turn did
+        self._until = 0.0  # when small requests have had their time of the turn
+        self._small_bytes = _MAX_TURN_BYTES  # the part of small requests
         self._small_until = _MAX_TURN_BYTES  # what is spent when small requests have had their part of the turn
         self._had_long_piece = False
         self._rest = 0  # the turns that take small requests alone
@@ -84,7 +96,9 @@ class FairTurns:
 
     def must_wait(self) -> bool:
         """Return whether a small request has to wait. One that does not while others do would keep them waiting."""
-        return self._spent > _MAX_TURN_BYTES or self._small_requests.count > 0
+        if self._loop is None:
+            return False
+        return self._spent > self._small_bytes or self._small_requests.count > 0 or self._clock() > self._until
 
     def spend(self, size: int) -> None:
         """Count *size* bytes that are decoded or encoded in this turn of the loop."""
@@ -96,6 +110,7 @@ class FairTurns:
             except RuntimeError:
                 return
             self._loop.call_soon(self._next_turn)
+            self._begin_turn()
         self._spent += size
         if size > _LONG_PIECE_BYTES:
             self._had_long_piece = True
@@ -128,7 +143,8 @@ class FairTurns:
                 place.woken = loop.create_future()
                 is_first = await place.woken
                 if is_first and queue is self._small_requests:
-                    self._small_until = self._spent + _MAX_TURN_BYTES
+                    self._small_until = self._spent + self._small_bytes
+                    self._until = self._clock() + _MAX_TURN_SECONDS
                 is_granted = is_first or not self._is_used_up_for(queue)
         finally:
             self._waiting -= 1
@@ -136,24 +152,35 @@ class FairTurns:
 
     def _is_used_up_for(self, queue: _Queue) -> bool:
         # A small request may have had a large result. Those that were woken behind it wait for the next turn.
-        return self._spent > self._small_until if queue is self._small_requests else self.is_used_up
+        if queue is self._small_requests:
+            return self._spent > self._small_until or self._clock() > self._until
+        return self.is_used_up
 
     def _next_turn(self) -> None:
         if self._rest:  # it does not begin again, so that large requests and work get each fifth turn at least
             self._rest -= 1
         elif self._had_long_piece:
             self._rest = _REST_TURNS
-        self._spent, self._had_long_piece = 0, False
-        self._small_until = _MAX_TURN_BYTES
+        took_long = self._clock() > self._began + _MAX_TURN_SECONDS
+        wanted = self._small_bytes // 2 if took_long else self._small_bytes * 2
+        self._small_bytes = min(max(wanted, REQUEST_COST_BYTES), _MAX_TURN_BYTES)
+        self._had_long_piece = False
+        self._begin_turn()
         if self._loop is None or not (self._waiting or self._rest):
             self._loop = None
             return
-        self._small_requests.wake(_MAX_TURN_BYTES // REQUEST_COST_BYTES, 1)
+        self._small_requests.wake(self._small_bytes // REQUEST_COST_BYTES, 1)
         if not self._rest:
             self._wake_large_request_or_work()
         free = max(1, _MAX_WAITING_WORK - self._work.count)
         self._threads.wake(free, free)
         self._loop.call_soon(self._next_turn)  # after those that were woken
+
+    def _begin_turn(self) -> None:
+        self._spent = 0
+        self._small_until = self._small_bytes
+        self._began = self._clock()
+        self._until = self._began + _MAX_TURN_SECONDS
 
     def _wake_large_request_or_work(self) -> None:
         self._is_for_work = bool(self._work) and not (self._is_for_work and self._large_requests)

@@ -18,7 +18,8 @@ class Order:
     """What ran, in order, and how many pieces ran in each turn of the loop."""
 
     def __init__(self) -> None:
-        self.turns = FairTurns()
+        self.seconds = 0.0
+        self.turns = FairTurns(clock=lambda: self.seconds)
         self.ran: list[str] = []
         self.most_at_once = 0
         self._at_once = 0
@@ -87,6 +88,66 @@ def test_small_requests_with_large_results_run_one_a_turn() -> None:
             assert (order.most_at_once, len(order.ran)) == (most, 10)
 
     asyncio.run(main())
+
+
+def test_small_requests_whose_handlers_take_long_run_a_few_a_turn() -> None:
+    async def run(order: Order, waiting: Awaitable[None], milliseconds: int) -> None:
+        await order.run("small", waiting, 1)
+        order.seconds += milliseconds / 1000
+
+    async def main() -> None:
+        for milliseconds, most in ((0, 60), (3, 7), (8, 3), (100, 1)):
+            order = Order()
+            small = [run(order, order.turns.wait_to_decode("a", 1), milliseconds) for _ in range(60)]
+            waiting = [asyncio.ensure_future(each) for each in small]
+            order.turns.spend(ENOUGH)
+            await asyncio.gather(*waiting)
+            assert (order.most_at_once, len(order.ran)) == (most, 60)
+
+    asyncio.run(main())
+
+
+def test_small_requests_that_arrive_wait_after_a_slow_handler() -> None:
+    async def main() -> None:
+        order = Order()
+        order.turns.spend(1)
+        assert not order.turns.is_request_to_wait
+        order.seconds += 0.1
+        assert order.turns.is_request_to_wait
+        await asyncio.sleep(0)
+        assert not order.turns.is_request_to_wait
+
+    asyncio.run(main())
+
+
+def test_small_requests_whose_handlers_run_in_the_next_turn_become_fewer() -> None:
+    async def main(milliseconds: int) -> list[int]:
+        order = Order()
+        begun = 0
+        counts: list[int] = []
+
+        def handle() -> None:
+            order.seconds += milliseconds / 1000
+
+        async def request() -> None:
+            nonlocal begun
+            await order.turns.wait_to_decode("a", 1)
+            order.turns.spend(REQUEST_COST_BYTES)
+            begun += 1
+            asyncio.get_running_loop().call_soon(handle)
+
+        waiting = [asyncio.ensure_future(request()) for _ in range(600)]
+        order.turns.spend(ENOUGH)
+        while not all(each.done() for each in waiting):
+            before = begun
+            await asyncio.sleep(0)
+            counts += [begun - before] if begun > before else []
+        return counts
+
+    quick, slow = asyncio.run(main(0)), asyncio.run(main(4))
+    assert quick[:4] == [128] * 4
+    assert slow[:2] == [128] * 2  # what they need is not known yet
+    assert max(slow[6:]) <= 16
 
 
 def test_other_work_does_not_take_the_part_of_small_requests() -> None:
