@@ -268,6 +268,7 @@ SHELLS = {
     "server/event_store.py",
     "http/server/handler_host.py",
     "http/server/post_request.py",
+    "http/server/read_turns.py",
     "http/server/request_body.py",
     "http/server/request_cycle.py",
     "http/server/response_buffer.py",

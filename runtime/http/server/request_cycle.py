@@ -24,7 +24,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from contextvars import copy_context
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from urllib.parse import unquote
 
@@ -37,9 +37,12 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
+from mcpgen.runtime.http.server.client_address import site_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from mcpgen.runtime.http.server.read_turns import ReadTurns
     from mcpgen.runtime.http.server.responses import Header
 
 __all__ = ["NO_EVENT", "CycleProtocol", "SharedTask", "remembered_line"]
@@ -256,20 +259,55 @@ class CycleProtocol(HttpToolsProtocol):
 
     Args:
         requests: Runs the requests of all connections.
+        reads: Says whose data is parsed in a turn of the event loop.
         **options: The arguments that uvicorn passes.
+
+    Attributes:
+        owner: The address of the client.
+        reads: As above.
+        delayed: How many pieces of data wait for their turn.
     """
 
     app: Any
     cycle: RequestResponseCycle
 
-    def __init__(self, *, requests: SharedTask, **options: Any) -> None:  # noqa: ANN401 (as uvicorn's are)
+    def __init__(self, *, requests: SharedTask, reads: ReadTurns, **options: Any) -> None:  # noqa: ANN401 (as uvicorn's are)
         super().__init__(**options)
         self._requests = requests
         self._written = self.loop.create_future()
         self._written.set_result(None)
+        self.owner: str = ""
+        self.reads: ReadTurns = reads
+        self.delayed: int = 0
         self._idle_since: float | None = None  # by the clock of the event loop; None while it is in use
         self._last_url = b""
         self._last_target: tuple[str, bytes, bytes] = "", b"", b""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's own
+        """Note whose connection it is."""
+        super().connection_made(transport)
+        self.owner = site_of(self.client[0]) if self.client else ""
+
+    def data_received(self, data: bytes) -> None:
+        """Parse *data* in this turn of the event loop, or in a later one."""
+        parse = partial(self._parse_delayed, data)
+        if self.reads.is_turn_of(self.owner, len(data), parse, is_behind=self.delayed > 0):
+            self.parse(data)
+        else:
+            self.delayed += 1
+            self._unset_keepalive_if_required()
+            self.flow.pause_reading()
+
+    def _parse_delayed(self, data: bytes) -> None:
+        self.delayed -= 1
+        if not self.transport.is_closing():
+            if not self.pipeline:  # else it goes on after the request that is answered
+                self.flow.resume_reading()
+            self.parse(data)
+
+    def parse(self, data: bytes) -> None:
+        """Parse *data*, and start the requests in it."""
+        HttpToolsProtocol.data_received(self, data)
 
     def begin_request(self) -> None:
         """Call the application, as uvicorn does; without WebSockets and `limit_concurrency`, which are not used."""

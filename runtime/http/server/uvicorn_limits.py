@@ -25,7 +25,6 @@ import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from mcpgen.runtime.http.server.client_address import site_of
 from mcpgen.runtime.http.server.request_cycle import NO_EVENT, CycleProtocol
 from mcpgen.runtime.http.server.responses import ABORT
 
@@ -121,12 +120,12 @@ class BoundedProtocol(CycleProtocol):
         if transport is not None:
             transport.abort()
 
-    def data_received(self, data: bytes) -> None:
-        """Count the bytes of a head, and those that are neither head nor body."""
+    def parse(self, data: bytes) -> None:
+        """Parse *data*. Count the bytes of a head, and those that are neither head nor body."""
         self._data = data
         self._overhead_bytes += len(data)
         self._head_bytes = max(0, self._head_bytes)
-        HttpToolsProtocol.data_received(self, data)
+        CycleProtocol.parse(self, data)
         self._data = b""
         if self._is_in_head:
             self._head_bytes += len(data)
@@ -277,19 +276,26 @@ class BoundedProtocol(CycleProtocol):
             self._disconnect_cycles()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop all time limits, and count the connection no longer."""
-        if self.place is not None:
-            self.place.release()
+        """Stop all time limits. Count the connection no longer, and wake its requests, in this turn or a later one."""
         timers = (self._head_timer, self._unread_timer, self._write_timer, self._close_timer)
         for each in (*timers, self.timeout_keep_alive_task):
             if each is not None:
                 each.cancel()
-        if self._head_entry is not None:
-            self._head_entry.release()
-        self._disconnect_cycles()
         for cycle, _ in self.pipeline:  # uvicorn would leave them to the garbage collector, which comes late
             cycle.on_response = lambda: None
         self.pipeline.clear()
+        for cycle in self._open_cycles():
+            cycle.disconnected = True  # the transport cannot be used any more
+        lose = partial(self._lose, exc)
+        if self.reads.is_turn_of(self.owner, 0, lose, is_behind=self.delayed > 0):
+            lose()
+
+    def _lose(self, exc: Exception | None) -> None:
+        if self.place is not None:
+            self.place.release()
+        if self._head_entry is not None:
+            self._head_entry.release()
+        self._disconnect_cycles()
         super().connection_lost(exc)
 
     @property
@@ -323,8 +329,7 @@ class BoundedProtocol(CycleProtocol):
         size += _CONNECTION_BYTES
         if entry is not None:
             return entry.resize(size)
-        owner = site_of(self.client[0]) if self.client else ""
-        self._head_entry = self._heads.admit(owner, size, give_way=partial(self._refuse, *_TOO_MANY_HEADS))
+        self._head_entry = self._heads.admit(self.owner, size, give_way=partial(self._refuse, *_TOO_MANY_HEADS))
         return self._head_entry is not None
 
     def _refuse_slow_head(self) -> None:
@@ -356,10 +361,13 @@ class BoundedProtocol(CycleProtocol):
 
     def _disconnect_cycles(self) -> None:
         """Tell the request that is being answered of the disconnect; uvicorn tells only the last one that arrived."""
-        for cycle in (self._answered, cast("RequestResponseCycle | None", self.cycle)):
-            if cycle is not None and not cycle.response_complete:
-                cycle.disconnected = True
-                cycle.message_event.set()
+        for cycle in self._open_cycles():
+            cycle.disconnected = True
+            cycle.message_event.set()
+
+    def _open_cycles(self) -> list[RequestResponseCycle]:
+        cycles = (self._answered, cast("RequestResponseCycle | None", self.cycle))
+        return [each for each in cycles if each is not None and not each.response_complete]
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401, ARG002 (as uvicorn has it)
         self._answered = cycle

@@ -20,6 +20,7 @@ import uvicorn
 
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.server.listener import Listener, connection_quota
+from mcpgen.runtime.http.server.read_turns import ReadTurns
 from mcpgen.runtime.http.server.request_cycle import SharedTask, remembered_line
 from mcpgen.runtime.http.server.uvicorn_limits import MAX_HEADS_BYTES, BoundedProtocol
 from mcpgen.runtime.server.quota import Quota
@@ -237,7 +238,7 @@ class _Listener:
 
 def _config(app: Any, write_seconds: float) -> uvicorn.Config:  # noqa: ANN401 (uvicorn has types of its own for each kind of scope)
     heads = Quota(MAX_HEADS_BYTES, MAX_HEADS_BYTES)  # each has many bytes, so that their number needs no bound
-    make = partial(BoundedProtocol, write_seconds=write_seconds, heads=heads, requests=SharedTask())
+    make = partial(BoundedProtocol, write_seconds=write_seconds, heads=heads, requests=SharedTask(), reads=ReadTurns())
     return uvicorn.Config(
         app,
         http=make,  # type: ignore[arg-type] # uvicorn only calls it

@@ -13,6 +13,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from mcpgen.runtime.http.server import request_cycle
+from mcpgen.runtime.http.server.read_turns import ReadTurns
 from mcpgen.runtime.http.server.request_cycle import SharedTask
 from mcpgen.runtime.http.server.uvicorn_limits import BoundedProtocol
 from mcpgen.runtime.server.quota import Quota
@@ -41,6 +42,7 @@ class Wire(asyncio.Transport):
         self.closed = anyio.Event()
         self.aborted = anyio.Event()
         self.unread_bytes = 1000
+        self.is_paused = False
 
     def write(self, data: Any) -> None:
         self.writes.append(bytes(data))
@@ -57,8 +59,11 @@ class Wire(asyncio.Transport):
     def get_write_buffer_size(self) -> int:
         return self.unread_bytes
 
-    def resume_reading(self) -> None: ...
-    def pause_reading(self) -> None: ...
+    def resume_reading(self) -> None:
+        self.is_paused = False
+
+    def pause_reading(self) -> None:
+        self.is_paused = True
 
 
 class Connection:
@@ -79,10 +84,12 @@ class Connection:
             self._app, interface="asgi3", lifespan="off", ws="none", log_config=None, timeout_keep_alive=1
         )
         self.state = ServerState()
+        self.reads = ReadTurns()
         self.protocol = BoundedProtocol(
             write_seconds=write_seconds,
             heads=Quota(10**6, 10**6),
             requests=requests or SharedTask(),
+            reads=self.reads,
             config=config,
             server_state=self.state,
             app_state={},

@@ -111,11 +111,11 @@ def test_small_requests_that_arrive_wait_after_a_slow_handler() -> None:
     async def main() -> None:
         order = Order()
         order.turns.spend(1)
-        assert not order.turns.is_request_to_wait
+        assert not order.turns.must_wait()
         order.seconds += 0.1
-        assert order.turns.is_request_to_wait
+        assert order.turns.must_wait()
         await asyncio.sleep(0)
-        assert not order.turns.is_request_to_wait
+        assert not order.turns.must_wait()
 
     asyncio.run(main())
 
