@@ -46,9 +46,9 @@ def hash_check(kind: type) -> Callable[[object], None] | None:
 
     Keys of a dict are such a set. UUIDs and times are numbers. What a class of another library does with its value,
     such as a model of pydantic, is not known; it counts. The check raises `ValidationError` if an array or an object
-    has more than 5,000 members (of a class of another library: 5,000 numbers), or if more than 1,000 numbers have the
-    same hash; texts that are numbers count, too. If *kind* is a Struct, only the fields that can have such a set are
-    checked.
+    has more than 5,000 members (of a class of another library: 5,000 whole numbers), or if more than 1,000 numbers have
+    the same hash; texts that are numbers count, too. If *kind* is a Struct, only the fields that can have such a set
+    are checked.
     """
     info = inspect.type_info(kind)
     if not isinstance(info, inspect.StructType) or info.array_like:
@@ -157,7 +157,13 @@ def _members(container: list[object] | dict[str, object], *, is_type_known: bool
 
 
 def _is_number(value: object) -> bool:
-    return value[:1] in _FIRST_OF_NUMBERS if isinstance(value, str) else isinstance(value, (int, float))
+    """Return whether a class of another library may hash *value* as a number that a peer has chosen.
+
+    Fractions do not count: they are common in long lists, such as those of an embedding, and rare in sets.
+    """
+    if isinstance(value, str):
+        return value[:1] in _FIRST_OF_NUMBERS
+    return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
 
 
 def _hashes(text: str) -> Iterator[int]:
