@@ -12,7 +12,7 @@ import typing
 from collections.abc import Mapping
 from functools import lru_cache
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -25,7 +25,6 @@ from mcpgen.runtime.server.functions.schemas import described, in_declared_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from functools import _lru_cache_wrapper
 
     from mcpgen.runtime.protocol.capabilities import Peer
 
@@ -168,7 +167,15 @@ class _OneField(Struct, Generic[T]):
     value: T
 
 
-def _remembered(make: _lru_cache_wrapper[Any], requested: Any) -> Any:
+class _Cached(Protocol):
+    """What `lru_cache` makes of a function."""
+
+    __wrapped__: Callable[..., Any]
+
+    def __call__(self, requested: Any, /) -> Any: ...
+
+
+def _remembered(make: _Cached, requested: Any) -> Any:
     try:
         hash(requested)
     except TypeError:  # `Annotated` with a list, for another library

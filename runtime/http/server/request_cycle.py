@@ -98,6 +98,7 @@ class RequestCycle(RequestResponseCycle):
     body: bytearray
     message_event: Any
     written: asyncio.Future[None]
+    waiting_for_100_continue: bool
     chunked_encoding: bool | None
     expected_content_length: int
     _head = b""  # of the response, until the first part of its body
