@@ -29,6 +29,7 @@ from mcpgen.runtime.protocol.exception_groups import joined_unsupported
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.error_mapping import unsupported_error, url_elicitations_fault
 from mcpgen.runtime.server.exchange import Exchange, ResponseBody, ServerRequest
+from mcpgen.runtime.server.extensions import missing_extension
 from mcpgen.runtime.server.parked_requests import TooManyParked
 from mcpgen.runtime.server.request_state import MAX_CONTENT_BYTES, StateRefused, StateTooLarge
 from mcpgen.runtime.server.server_requests import flush_soon, note_elicitation_id, read_result, require_capability
@@ -58,6 +59,7 @@ _LOG = logging.getLogger("mcpgen.session")
 
 # A client repeats a retry when the response is late, a few times at most.
 _MAX_DUPLICATES = 128
+_TASKS = "io.modelcontextprotocol/tasks"
 
 _decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
 
@@ -90,9 +92,8 @@ def flush_requests(session: ServerSession, exchange: Exchange) -> None:
     engine = session.engine
     exchange.round_count += 1
     if exchange.round_count > engine.limits.max_rounds:
-        _fail_requests(
-            exchange, f"the handler asked for input too often; the limit is {engine.limits.max_rounds} (max_rounds)"
-        )
+        reason = f"the handler asked for input too often; the limit is {engine.limits.max_rounds} (max_rounds)"
+        _fail_requests(exchange, reason)
         return
     token = engine.new_token()
     state = _seal_round(engine, exchange, token)
@@ -132,10 +133,9 @@ def _input_request(request: ServerRequest) -> dict[str, object]:
 def _seal_round(engine: Engine, exchange: Exchange, token: str) -> str:
     """Return the request state of a round, with the client's responses so far if the handler may run again."""
     if not exchange.cannot_replay and engine.handlers.may_replay(exchange):
+        state = _State(token=token, process=engine.process, answers=exchange.earlier_responses)
         try:
-            return _seal(
-                engine, exchange, _State(token=token, process=engine.process, answers=exchange.earlier_responses)
-            )
+            return _seal(engine, exchange, state)
         except StateTooLarge:
             pass  # without the responses, the exchange can be resumed in this process only
     return _seal(engine, exchange, _State(token=token, process=engine.process))
@@ -183,9 +183,8 @@ def send_input_required(session: ServerSession, exchange: Exchange, result: Any)
         try:
             state = _seal(engine, exchange, _State(own=result.request_state))
         except StateTooLarge as error:
-            raise RequestError(
-                ErrorCode.INTERNAL_ERROR, f"the handler's InputRequiredResult cannot be sent: {error}"
-            ) from error
+            reason = f"the handler's InputRequiredResult cannot be sent: {error}"
+            raise RequestError(ErrorCode.INTERNAL_ERROR, reason) from error
         result = msgspec.structs.replace(result, request_state=state)
     body = exchange.handler.codec.result(result)
     missing = _missing(peer, _required(msgspec.json.decode(body)))
@@ -274,14 +273,16 @@ def resume_parked(
 
 
 def _check_repeatable(peer: Peer, response: ResponseBody) -> None:
-    """Check that *peer*, which repeats a retry, has declared what the *response* to the first one asks it for.
+    """Check that *peer*, which repeats a retry, has declared what the *response* to the first one needs.
 
     Raises:
         RequestError: It has not.
     """
-    if b'"input_required"' not in response.json:
+    if b'"input_required"' not in response.json and b'"task"' not in response.json:
         return
     result: dict[str, Any] = msgspec.json.decode(response.json)
+    if result.get("resultType") == "task" and _TASKS not in peer.extensions:
+        raise missing_extension(peer, _TASKS, "the response to this requestState")
     missing = _missing(peer, _required(result)) if result.get("resultType") == "input_required" else None
     if missing is not None:
         raise unsupported_error(peer, missing)

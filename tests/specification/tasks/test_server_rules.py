@@ -166,6 +166,33 @@ async def test_only_the_capabilities_of_the_call_itself_make_it_a_task() -> None
     assert ["task", "complete", "task"] == answers
 
 
+@spec("ext-tasks", f"{PAGE}#capability-negotiation", "6087ef03")
+@spec("2026-07-28", "schema#requestmetaobject", "58c00f7d")
+async def test_a_repeated_retry_gets_the_task_of_the_first_only_if_it_declares_the_extension() -> None:
+    bakery = Bakery()
+
+    @bakery.server.tool(task="deferred")
+    async def later(ctx: Context) -> str:
+        await ctx.elicit("Who?", NAME)
+        return f"{await ctx.defer()}"
+
+    async with connected(bakery) as session:
+        demand = await session.result("tools/call", '"name":"later","arguments":{}')
+        (key,) = demand["inputRequests"]
+        answers = f'"inputResponses":{{"{key}":{{"action":"decline"}}}}'
+        retry = f'"name":"later","arguments":{{}},{answers},"requestState":"{demand["requestState"]}"'
+        first = await session.result("tools/call", retry)
+        session.capabilities = UNDECLARED
+        error = await session.error("tools/call", retry)
+        session.capabilities = DECLARED
+        second = await session.result("tools/call", retry)
+
+    needed = {"requiredCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}}
+    assert (-32021, needed) == (error["code"], error["data"])
+    assert "task" == first["resultType"]
+    assert first == second
+
+
 @spec("2026-07-28", "basic/index#meta")
 async def test_a_poll_names_the_capabilities_that_the_open_requests_need() -> None:
     only_tasks = '{"extensions":{"io.modelcontextprotocol/tasks":{}}}'
