@@ -153,8 +153,12 @@ def _is_open_elicitation(session: ClientSession, notification: Notification) -> 
 
 
 def _is_on_a_stream(session: ClientSession, notification: Notification) -> bool:
-    """Whether a notification that names a stream names an open one; others are about a request."""
-    found = _stream_id(notification)
+    """Whether a notification that names a stream names an open one; others are about a request.
+
+    Spec:
+        2025-11-25, basic/index, "_meta": the key has no meaning in a handshake revision.
+    """
+    found = _stream_id(notification) if session.is_stateless else UNSET
     if isinstance(found, UnsetType) or found in session.subscriptions.streams:
         return True
     session.warn("the notification %s is ignored: its `_meta` names no open stream", quoted(notification.method))

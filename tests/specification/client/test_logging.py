@@ -112,6 +112,18 @@ async def test_entries_are_handed_over_in_their_order(*, is_async: bool, revisio
     assert [("error", {"a": [1, None]}, "database", revision), ("info", "up", "x", revision)] == entries
 
 
+@spec("2025-11-25", "basic/index#meta", "248bd872")
+@with_handshakes
+@pytest.mark.parametrize("value", ["x", 5, None, {}], ids=str)
+async def test_in_a_session_the_key_of_a_stream_may_have_any_value(value: object, revision: str) -> None:
+    entries: list[Any] = []
+    async with opened(revision, log=lambda params, _: entries.append(params.data)) as own:
+        own.wire.tell("notifications/message", level="info", data="up", _meta={META + "subscriptionId": value})
+        await own.wire.rest()
+
+    assert ["up"] == entries
+
+
 @spec("2025-11-25", "server/utilities/logging#log-message-notifications")
 @everywhere
 @from_every_home
