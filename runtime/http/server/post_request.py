@@ -198,7 +198,11 @@ class PostRequest(HttpRequest, eq=False):
 
     async def _serve_stateless(self, request: Request, meta: RequestMeta) -> None:
         handlers, revision = self.state.engine.handlers, self.headers.get(http.REVISION, "").strip()
-        if meta.revision is not UNSET and meta.revision == revision and revision not in handlers.stateless_revisions:
+        if meta.revision is UNSET:  # the header alone names the revision
+            is_refused = self.state.unsupported_revision(self.headers) is not None
+        else:
+            is_refused = meta.revision == revision and revision not in handlers.stateless_revisions
+        if is_refused:
             await responses.send_unsupported_revision(self.send, revision, handlers.served, request_id=request.id)
             return
         problem = header_problem(handlers, self.headers, request, meta, self.state.engine.reading)

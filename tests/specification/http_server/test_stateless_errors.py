@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.specification.citation import LABELS
-from tests.specification.http_server.http_clients import META, STATELESS, Caller, caller, replaced
+from tests.specification.http_server.http_clients import BOTH, JSON, META, STATELESS, Caller, caller, replaced
 from tests.specification.http_server.http_site import site
 from tests.specification.http_server.revision_sets import on_both_loops, spec
 from tests.specification.http_server.stream_tools import behaviour, demo
@@ -35,6 +35,21 @@ async def test_a_version_that_is_not_served_is_a_bad_request_that_says_which_are
 
     assert (400, -32022, "r") == (answer.status, answer.json["error"]["code"], answer.json["id"])
     assert requested == answer.json["error"]["data"]["requested"]
+    assert set(revisions or LABELS) == set(answer.json["error"]["data"]["supported"])
+
+
+@spec("2026-07-28", "basic/transports/streamable-http#protocol-version-header", "3a6b9b0e")
+@SERVED
+@pytest.mark.parametrize("method", ["tools/list", "initialize"])
+async def test_a_version_in_the_header_alone_is_answered_in_the_same_way(
+    method: str, revisions: list[str] | None
+) -> None:
+    async with site(demo(revisions=revisions)) as web:
+        lines = [JSON, BOTH, ("MCP-Protocol-Version", "2099-01-01")]
+        body = f'{{"jsonrpc":"2.0","id":"r","method":"{method}","params":{{}}}}'
+        answer = await web.ask("POST", "/mcp", lines, body.encode())
+
+    assert (400, -32022) == (answer.status, answer.json["error"]["code"])
     assert set(revisions or LABELS) == set(answer.json["error"]["data"]["supported"])
 
 
