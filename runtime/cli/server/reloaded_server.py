@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import click
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Raw, UnsetType
 
 from mcpgen.runtime.adapt.json_pointer import is_object
 from mcpgen.runtime.cli.server.request_log import Message, messages_of
@@ -220,6 +220,8 @@ class _Relay:
         for each in messages_of(frame):
             if each.method in _REPEATED:
                 self._repeated[str(each.method)] = (each.id, frame)
+            elif each.method == "notifications/cancelled":
+                self._end(_id_in(each.params, "requestId"))  # it is not answered
         for each in requests:
             self._pending.add(each.id)
             self._idle.clear()
@@ -287,6 +289,14 @@ class _ServerSide:
 
 def _has_id(message: Message) -> bool:
     return message.id is not UNSET and message.id is not None
+
+
+def _id_in(value: Raw | UnsetType, *names: str) -> object:
+    """Return the id in *value* that *names* lead to; None if there is none."""
+    found: Any = None if isinstance(value, UnsetType) else msgspec.json.decode(value)
+    for each in names:
+        found = found.get(each) if is_object(found) else None
+    return found if isinstance(found, str | int | float) else None
 
 
 def _changing_lists(response: Message) -> Iterator[str]:

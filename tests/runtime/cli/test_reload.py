@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import queue
 import signal
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, Self
 
 import anyio
 import pytest
@@ -20,6 +21,7 @@ from mcpgen import RequestRefused, connect
 from mcpgen.runtime.cli.serve_command import serve
 from mcpgen.runtime.transports.process_transport import Process
 from tests.patience import PATIENCE_SECONDS
+from tests.specification.citation import spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")]
 
+WHO: Final[dict[str, object]] = {"protocolVersion": "2026-07-28", "clientCapabilities": {}}
 MCPGEN: Final = (sys.executable, "-m", "mcpgen", "serve", "--reload")
 SOURCE: Final = """
 import anyio
@@ -61,8 +64,17 @@ class Lines:
         self._queue = queue.SimpleQueue[str]()
         self.add = self._queue.put
 
+    def read(self, stream: IO[str]) -> None:
+        with stream:
+            for line in stream:
+                self.add(line)
+
     def until(self, text: str) -> str:
         """Return the next line that contains *text*."""
+        return self.all_until(text)[-1]
+
+    def all_until(self, text: str) -> list[str]:
+        """Return the lines to the next one that contains *text*."""
         seen = []
         while True:
             try:
@@ -70,10 +82,55 @@ class Lines:
             except queue.Empty:
                 raise AssertionError(seen) from None
             if text in seen[-1]:
-                return seen[-1]
+                return seen
 
     async def wait_for(self, text: str) -> str:
         return await anyio.to_thread.run_sync(self.until, text)
+
+
+class RawHost:
+    """A host of 2026-07-28 on stdio, which shows each message that it gets."""
+
+    def __init__(self, file: Path) -> None:
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen([*MCPGEN, "-v", str(file)], stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+        self.messages, self.log = Lines(), Lines()
+        self._readers = [
+            threading.Thread(target=lines.read, args=[stream], daemon=True)
+            for stream, lines in ((self.process.stdout, self.messages), (self.process.stderr, self.log))
+        ]
+        for each in self._readers:
+            each.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self.process.stdin
+        self.process.stdin.close()
+        self.process.wait(PATIENCE_SECONDS)
+        for each in self._readers:
+            each.join(PATIENCE_SECONDS)
+
+    def say(self, method: str, request_id: int | None = None, **params: object) -> None:
+        assert self.process.stdin
+        meta = {f"io.modelcontextprotocol/{key}": value for key, value in WHO.items()}
+        message: dict[str, object] = {"jsonrpc": "2.0", "method": method, "params": {**params, "_meta": meta}}
+        if request_id is not None:
+            message["id"] = request_id
+        self.process.stdin.write(json.dumps(message) + "\n")
+        self.process.stdin.flush()
+
+    def answers(self, request_id: int) -> list[dict[str, Any]]:
+        """Call a tool, and return what came before its result, which comes last."""
+        self.say("tools/call", request_id, name="say", arguments={})
+        *before, last = map(json.loads, self.messages.all_until(f'"id":{request_id},'))
+        assert "error" not in last
+        return before
+
+    def restart(self, file: Path) -> None:
+        change(file, "other")
+        self.log.until("changed;")
 
 
 def change(file: Path, said: str) -> None:
@@ -134,6 +191,17 @@ def test_an_open_request_gets_an_error_when_the_server_restarts(file: Path) -> N
     assert "the server was restarted because a file changed; send the request again" == anyio.run(main)
 
 
+@spec("2026-07-28", "basic/transports/stdio#cancellation", "49064d3a")
+def test_a_cancelled_request_gets_no_error_when_the_server_restarts(file: Path) -> None:
+    with RawHost(file) as host:
+        host.say("tools/call", 1, name="hang", arguments={})
+        host.log.until("→ tools/call hang")
+        host.say("notifications/cancelled", requestId=1)
+        host.restart(file)
+
+        assert [] == host.answers(2)
+
+
 def test_while_the_file_is_broken_each_request_gets_an_error(file: Path) -> None:
     lines = Lines()
     host = Process([*MCPGEN, str(file)], on_stderr=lines.add)
@@ -187,14 +255,7 @@ def run(file: Path) -> Generator[Callable[..., tuple[subprocess.Popen[str], Line
         )
         started.append(process)
         lines = Lines()
-        stderr = process.stderr
-        assert stderr
-
-        def read() -> None:
-            for line in stderr:
-                lines.add(line)
-
-        threading.Thread(target=read, daemon=True).start()
+        threading.Thread(target=lines.read, args=[process.stderr], daemon=True).start()
         return process, lines
 
     yield begin
