@@ -8,14 +8,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import Struct
 
+from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import offers
+from mcpgen.runtime.protocol.newest import methods
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["LIST_CHANGES", "RESOURCE_UPDATED", "SubscriptionFilter", "supported_filter"]
+    from mcpgen.runtime.protocol.messages import RequestId
+
+__all__ = [
+    "LIST_CHANGES",
+    "RESOURCE_UPDATED",
+    "SUBSCRIPTION_ID",
+    "SubscriptionFilter",
+    "stream_end",
+    "supported_filter",
+]
+
+SUBSCRIPTION_ID = methods.MetaKey.SUBSCRIPTION_ID
 
 RESOURCE_UPDATED = "notifications/resources/updated"
 
@@ -58,3 +72,17 @@ def supported_filter(
     can_watch = offers(capabilities, revision, RESOURCE_UPDATED)
     uris = list(dict.fromkeys(wanted.resource_subscriptions)) if can_watch else []
     return SubscriptionFilter(**kept, resource_subscriptions=uris)
+
+
+def stream_end(request_id: RequestId) -> tuple[bytes, bytes]:
+    """Return the cancellation and the result with which a server ends a stream on its own initiative.
+
+    Spec:
+        2026-07-28, basic/patterns/subscriptions, "Graceful Closure"; basic/patterns/cancellation: MUST send, and only
+        for a request that is still open; schema, NotificationMetaObject: each notification on the stream MUST have the
+        subscription's id.
+    """
+    meta = {SUBSCRIPTION_ID: request_id}
+    cancelled = {"_meta": meta, "requestId": request_id, "reason": "the server has ended the stream"}
+    result = msgspec.json.encode({"resultType": "complete", "_meta": meta})
+    return envelope.encode_notification("notifications/cancelled", cancelled), result

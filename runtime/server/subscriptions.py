@@ -16,8 +16,15 @@ from mcpgen.runtime.errors import RequestError, quoted
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import offers
 from mcpgen.runtime.protocol.codec import codec
-from mcpgen.runtime.protocol.newest import NEWEST, ErrorCode, methods, models
-from mcpgen.runtime.protocol.subscriptions import LIST_CHANGES, RESOURCE_UPDATED, SubscriptionFilter, supported_filter
+from mcpgen.runtime.protocol.newest import NEWEST, ErrorCode, models
+from mcpgen.runtime.protocol.subscriptions import (
+    LIST_CHANGES,
+    RESOURCE_UPDATED,
+    SUBSCRIPTION_ID,
+    SubscriptionFilter,
+    stream_end,
+    supported_filter,
+)
 from mcpgen.runtime.protocol.value_syntax import uri_fault
 from mcpgen.runtime.server.exchange import ResponseBody
 from mcpgen.runtime.server.extensions import check_entries
@@ -40,8 +47,6 @@ __all__ = [
     "open_stream",
     "wants_change",
 ]
-
-_SUBSCRIPTION_ID = methods.MetaKey.SUBSCRIPTION_ID
 
 
 def check_uris(uris: Iterable[str], max_chars: int) -> None:
@@ -91,7 +96,7 @@ def open_stream(
     if extensions:
         _add_extensions(session, stream, accepted)
     session.keep(_stream_bytes(stream))
-    acknowledged = {"_meta": {_SUBSCRIPTION_ID: request.id}, "notifications": accepted}
+    acknowledged = {"_meta": {SUBSCRIPTION_ID: request.id}, "notifications": accepted}
     session.hold(request)
     subscriptions.streams[request.id] = stream
     request.on_cancel = partial(_close_stream, session, stream)
@@ -140,19 +145,11 @@ def _call_handler(session: ServerSession, method: str, stream: SubscriptionStrea
 
 
 def end_stream(session: ServerSession, stream: SubscriptionStream) -> None:
-    """End a stream on the server's own initiative: cancel it, and send its result.
-
-    Spec:
-        2026-07-28, basic/patterns/subscriptions, "Graceful Closure"; basic/patterns/cancellation: MUST send, and only
-        for a request that is still open; schema, NotificationMetaObject: each notification on the stream MUST have the
-        subscription's id.
-    """
+    """End a stream on the server's own initiative: cancel it, and send its result."""
     request = stream.request
     _close_stream(session, stream)
-    meta = {_SUBSCRIPTION_ID: request.id}
-    cancelled = {"_meta": meta, "requestId": request.id, "reason": "the server has ended the stream"}
-    session.output.send(envelope.encode_notification("notifications/cancelled", cancelled), request)
-    result = msgspec.json.encode({"resultType": "complete", "_meta": {_SUBSCRIPTION_ID: request.id}})
+    cancelled, result = stream_end(request.id)
+    session.output.send(cancelled, request)
     session.reply(request, ResponseBody(session.handlers.sign(result, request.peer.revision)))
 
 
@@ -201,11 +198,11 @@ def notify_extension(session: ServerSession, notification: ExtensionNotification
     for stream in list(session.subscriptions.streams.values()):
         accepted = stream.extensions.get(extension)
         if accepted is not None and (to is None or to(accepted)):
-            session.output.send(encode({_SUBSCRIPTION_ID: stream.request.id}), stream.request)
+            session.output.send(encode({SUBSCRIPTION_ID: stream.request.id}), stream.request)
 
 
 def _change(revision: str, method: str, uri: str | None, stream_id: str | int | None) -> bytes:
-    meta: Any = UNSET if stream_id is None else {_SUBSCRIPTION_ID: stream_id}
+    meta: Any = UNSET if stream_id is None else {SUBSCRIPTION_ID: stream_id}
     if method != RESOURCE_UPDATED:  # every revision writes these alike, and an author has no part in them
         return envelope.encode_notification(method, UNSET if stream_id is None else {"_meta": meta})
     params = models.ResourceUpdatedNotificationParams(uri=uri or "", meta=meta)

@@ -3,9 +3,9 @@
 Theory of operation. The host is connected to a relay, and the relay to a process of ``mcpgen serve``. When a file
 changes, messages from the host wait; the requests that are open get half a second to finish, and an error after that;
 then the process ends and a new one starts. The new process knows nothing of the session, so the relay sends it the
-host's ``initialize`` again, and drops the response. Then it tells the host that the lists may have changed. A process
-that cannot be started, because of an error in the file, stays away until the next change; meanwhile each request gets
-an error.
+host's ``initialize`` again, and drops the response. Then it tells the host that the lists may have changed. Streams of
+``subscriptions/listen`` end with their process, as at the shutdown of a server. A process that cannot be started,
+because of an error in the file, stays away until the next change; meanwhile each request gets an error.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from mcpgen.runtime.errors import McpgenError, RequestError
 from mcpgen.runtime.limits import ClientLimits, Limits
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.newest import ErrorCode
+from mcpgen.runtime.protocol.subscriptions import SUBSCRIPTION_ID, stream_end
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -160,6 +161,7 @@ class _Relay:
         self._is_away = False
         self._waiting: list[bytes] = []
         self._pending: set[object] = set()
+        self._streams: set[object] = set()
         self._idle = _Signal()
         self._idle.set()
         self._repeated: dict[str, tuple[object, bytes]] = {}
@@ -192,11 +194,24 @@ class _Relay:
         self._channel, self._is_away = None, True
 
     def fail_pending(self, reason: str) -> None:
-        """Answer the open requests with an error, except those that wait, or will be repeated to the next process."""
+        """End the open requests, except those that wait, or will be repeated to the next process.
+
+        Spec:
+            2026-07-28, basic/patterns/cancellation: MUST send a cancellation when it tears a stream down.
+        """
         kept: set[object] = {each for each, _ in self._repeated.values()} if reason is _RESTARTED else set()
         kept |= {each.id for frame in self._waiting for each in messages_of(frame)}
         for each in self._pending - kept:
-            self._fail(each, reason)
+            if each in self._streams:
+                self._end_stream(each)
+            else:
+                self._fail(each, reason)
+
+    def _end_stream(self, request_id: Any) -> None:  # noqa: ANN401 (an id that JSON can express)
+        cancelled, result = stream_end(request_id)
+        self._writer.write(cancelled)
+        self._writer.write(envelope.encode_response(request_id, result))
+        self._end(request_id)
 
     def _fail(self, request_id: Any, reason: str) -> None:  # noqa: ANN401 (an id that JSON can express)
         error = envelope.error_json(RequestError(ErrorCode.INTERNAL_ERROR, reason))
@@ -205,6 +220,7 @@ class _Relay:
 
     def _end(self, request_id: object) -> None:
         self._pending.discard(request_id)
+        self._streams.discard(request_id)
         if not self._pending:
             self._idle.set()
 
@@ -253,6 +269,8 @@ class _Relay:
                 if each.id == self._repeated.get("initialize", (None, b""))[0]:
                     self._lists = list(_changing_lists(each))
                 self._end(each.id)
+            elif each.method == "notifications/subscriptions/acknowledged":
+                self._streams.add(_id_in(each.params, "_meta", SUBSCRIPTION_ID))
         self._writer.write(frame)
 
 

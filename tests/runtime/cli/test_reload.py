@@ -202,6 +202,19 @@ def test_a_cancelled_request_gets_no_error_when_the_server_restarts(file: Path) 
         assert [] == host.answers(2)
 
 
+@spec("2026-07-28", "basic/patterns/cancellation", "6f10bbf7")
+@spec("2026-07-28", "basic/patterns/subscriptions#graceful-closure", "8a3e54e0")
+def test_a_stream_of_changes_ends_in_order_when_the_server_restarts(file: Path) -> None:
+    with RawHost(file) as host:
+        host.say("subscriptions/listen", 1, notifications={"toolsListChanged": True})
+        host.messages.until("acknowledged")
+        host.restart(file)
+        cancelled, result = host.answers(2)
+
+    assert ("notifications/cancelled", 1) == (cancelled["method"], cancelled["params"]["requestId"])
+    assert (1, "complete") == (result["id"], result["result"]["resultType"])
+
+
 def test_while_the_file_is_broken_each_request_gets_an_error(file: Path) -> None:
     lines = Lines()
     host = Process([*MCPGEN, str(file)], on_stderr=lines.add)
