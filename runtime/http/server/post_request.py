@@ -13,6 +13,7 @@ from __future__ import annotations
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import anyio
 from msgspec import UNSET, UnsetType
 
 from mcpgen.runtime.http.media_types import EVENT_STREAM, JSON, accepts, is_json
@@ -46,10 +47,11 @@ from mcpgen.runtime.server.dispatcher import take
 from mcpgen.runtime.server.exchange import Exchange
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
 
     from mcpgen.runtime.http.server.direct_calls import DirectCall
     from mcpgen.runtime.http.server.http_session import HttpSession
+    from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
     from mcpgen.runtime.http.server.shared_state import SharedState
     from mcpgen.runtime.protocol.messages import Message
     from mcpgen.runtime.protocol.negotiation import RequestMeta
@@ -246,7 +248,7 @@ class PostRequest(HttpRequest, eq=False):
                 if connection.session.subscriptions.streams:
                     state.engine.add(connection)
                     with ending_with_token(self.client.access, spawner, connection.end_of_input):
-                        await send_all()
+                        await self._send_stream(connection, response, send_all)
                 else:
                     await send_all()
             else:
@@ -256,6 +258,22 @@ class PostRequest(HttpRequest, eq=False):
             state.remove_response(response)
             del state.connections[connection]
             connection.close()
+
+    async def _send_stream(
+        self, connection: StatelessConnection, response: ResponseBuffer, send_all: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Send a stream of changes; end it in order if the ASGI server cancels it, as uvicorn does at its shutdown.
+
+        Spec:
+            2026-07-28, basic/patterns/cancellation: MUST send a cancellation when it tears a stream down.
+        """
+        try:
+            await send_all()
+        except anyio.get_cancelled_exc_class():
+            if response.is_stream and not response.is_sending and not response.has_ended:
+                connection.end_of_input()
+                await responses.send_end(self.send, response)
+            raise
 
     def _connect(self, spawner: Spawner) -> StatelessConnection:
         state = self.state

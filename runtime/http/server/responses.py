@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -40,6 +41,7 @@ __all__ = [
     "Send",
     "retry_after",
     "send_empty",
+    "send_end",
     "send_error",
     "send_events_until_disconnect",
     "send_json",
@@ -320,6 +322,12 @@ async def _write_events(response: ResponseBuffer, send: Send, limits: HttpLimits
         if is_last:
             await write({"type": "http.response.body", "body": b"", "more_body": False})
             return
+
+
+async def send_end(send: Send, response: ResponseBuffer) -> None:
+    """Send what waits of a stream of events, and end it, if its connection is still open."""
+    with suppress(Exception):  # what frameworks raise for a closed connection differs
+        await send({"type": "http.response.body", "body": response.take(), "more_body": False})
 
 
 async def _watch_for_disconnect(receive: Receive, response: ResponseBuffer) -> None:

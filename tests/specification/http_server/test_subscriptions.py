@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -197,6 +199,29 @@ async def test_a_stream_that_the_server_ends_is_cancelled_too_and_its_response_c
 
     assert [("notifications/cancelled", "s")] == [(each["method"], each["params"]["requestId"]) for each in before]
     assert "s" == last["id"]
+
+
+@spec("2026-07-28", "basic/patterns/cancellation", "6f10bbf7")
+async def test_a_stream_that_the_asgi_server_cancels_ends_in_order() -> None:
+    """Like uvicorn at its shutdown, which notifies the application only when all responses have ended."""
+    async with caller(demo(), STATELESS) as peer:
+        app, tasks = peer.web.app, list[asyncio.Future[None]]()
+
+        async def run(*arguments: Any) -> None:
+            tasks.append(asyncio.ensure_future(app(*arguments)))
+            with suppress(asyncio.CancelledError):
+                await tasks[-1]
+
+        peer.web.app = run
+        stream = listen(peer, '"toolsListChanged":true', "s")
+        await stream.message()
+        await peer.web.quiet()
+        tasks[0].cancel()
+        cancelled, result = await stream.messages()
+
+    assert ("notifications/cancelled", "s") == (cancelled["method"], cancelled["params"]["requestId"])
+    assert "s" == result["id"]
+    assert tasks[0].cancelled()
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#receiving-messages")
