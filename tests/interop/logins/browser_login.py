@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from anyio import to_thread
 
 from tests.interop.logins.chromium import find_chromium
+from tests.patience import PATIENCE_SECONDS
 from tests.runtime.cli.terminals import Terminal, run
 
 if TYPE_CHECKING:
@@ -44,7 +46,16 @@ def _log_in(url: str) -> None:
         finally:
             terminal.close()
         assert (status, out) == (0, f"You are logged in to {url}.\n"), seen
-        shown = page.read_text(encoding="utf-8")
+        shown = _written(page)  # the command may end before the browser has shown its answer
         assert shown == "The login is done. You can close this window.", shown
         status, out, seen = run("call", url, "greet", "name=Ann", **environment)
         assert (status, out) == (0, "Hello, Ann!\n"), seen
+
+
+def _written(page: Path) -> str:
+    """Return the text of *page* when the browser has written it."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not page.exists():
+        assert time.monotonic() < until, "the browser has shown no last page"
+        time.sleep(0.05)
+    return page.read_text(encoding="utf-8")
