@@ -23,7 +23,8 @@ __all__ = ["Challenge", "parse_challenges", "token_challenge"]
 _MAX_CHARS: Final = 8 * 1024
 
 _SCHEME: Final = re.compile(rf"({TOKEN.pattern})(?: +|(?=,|$))")
-_PARAM: Final = re.compile(rf'({TOKEN.pattern})[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|({TOKEN.pattern}))')
+# Some servers write a URL without quotes.
+_PARAM: Final = re.compile(rf'({TOKEN.pattern})[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([^\s",=][^\s",]*))')
 _TOKEN68: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*(?=[ \t]*(?:,|$))")
 _SPACE: Final = re.compile(r"[ \t,]*")
 _REST: Final = re.compile(r"[^,]*")
@@ -84,14 +85,17 @@ def parse_challenges(header: str) -> list[Challenge]:
 def token_challenge(header: str) -> Challenge | None:
     """Return the challenge that asks for an access token; None if the server wants another kind of credentials.
 
-    A ``DPoP`` challenge counts before a ``Bearer`` challenge: a server that sends both prefers bound tokens.
+    A ``DPoP`` challenge counts before a ``Bearer`` challenge: a server that sends both prefers bound tokens. The
+    parameters that it lacks, such as the URL of the metadata, are those of the others.
     """
-    challenges = parse_challenges(header)
-    for scheme in ("dpop", "bearer"):
-        same = [each for each in challenges if each.scheme == scheme]
-        if same:
-            return next((each for each in same if each.error), same[0])
-    return None
+    asked = [each for each in parse_challenges(header) if each.scheme in ("dpop", "bearer")]
+    if not asked:
+        return None
+    asked.sort(key=lambda each: (each.scheme != "dpop", not each.error))
+    params: dict[str, str] = {}
+    for each in asked:
+        params = each.params | params
+    return Challenge(asked[0].scheme, params)
 
 
 def _end(pattern: re.Pattern[str], text: str, at: int) -> int:

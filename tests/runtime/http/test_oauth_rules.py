@@ -96,6 +96,7 @@ def metadata(**changes: Any) -> ServerMetadata:
         ("Bearer scope = a ,error= b", [("bearer", {"scope": "a", "error": "b"})]),
         (',, Bearer scope="a",,', [("bearer", {"scope": "a"})]),
         ('Bearer x, error="never ends', [("bearer", {})]),
+        ("Bearer a=http://h:1/x?y=1, scope=s", [("bearer", {"a": "http://h:1/x?y=1", "scope": "s"})]),
         ("", []),
         ("=,=", []),
     ],
@@ -125,6 +126,28 @@ def test_the_challenge_for_a_token_is_found_among_others() -> None:
     assert (
         "s" == (token_challenge('Bearer realm="x", Bearer error="invalid_token", scope="s"') or Challenge("")).scopes[0]
     )
+
+
+@spec("2025-06-18", "basic/authorization#authorization-server-location", "90cc0b95")
+@spec("2025-11-25", "basic/authorization#protected-resource-metadata-discovery-requirements", "de1a51a7")
+@spec(
+    "2026-07-28",
+    "basic/authorization/authorization-server-discovery#protected-resource-metadata-discovery-requirements",
+    "5a09040f",
+)
+@pytest.mark.parametrize(
+    "header",
+    [
+        'Bearer resource_metadata="https://a.example/m", scope="s", DPoP algs="ES256"',
+        'DPoP algs="ES256", Bearer resource_metadata="https://a.example/m", scope="s"',
+        'Bearer realm="x", Bearer resource_metadata="https://a.example/m", scope="s"',
+    ],
+)
+def test_the_challenges_for_tokens_complete_each_other(header: str) -> None:
+    found = token_challenge(header)
+
+    assert found is not None
+    assert ("https://a.example/m", ("s",)) == (found.resource_metadata, found.scopes)
 
 
 # --- discovery
