@@ -271,6 +271,7 @@ SHELLS = {
     "http/server/read_turns.py",
     "http/server/request_body.py",
     "http/server/request_cycle.py",
+    "http/server/shared_task.py",
     "http/server/response_buffer.py",
     "http/server/responses.py",
     "http/server/timeouts.py",

@@ -21,9 +21,9 @@ from mcpgen.runtime.http.server.health_check import HealthCheck
 from mcpgen.runtime.http.server.legacy_sse import LegacySse
 from mcpgen.runtime.http.server.origin_check import OriginCheck
 from mcpgen.runtime.http.server.post_request import PostRequest, refusal
+from mcpgen.runtime.http.server.repeated_head import request_headers
 from mcpgen.runtime.http.server.request_body import BodyRefused, Uploads, read_body
 from mcpgen.runtime.limits import HttpLimits
-from mcpgen.runtime.protocol.headers import headers_by_name
 from mcpgen.runtime.server.cluster.cluster import ClusterUnavailable
 from mcpgen.runtime.server.fair_turns import FairTurns
 from mcpgen.runtime.server.functions.worker_threads import CALLER, Caller
@@ -241,7 +241,7 @@ class Application:
         Nothing waits here, unless a token is to be verified: each coroutine takes 1 % of a call.
         """
         try:
-            headers = headers_by_name(scope["headers"])
+            headers = request_headers(scope)
         except ValueError as error:
             return responses.send_error(send, 400, str(error)), send
         if "," in headers.get("host", ""):  # two Host headers, since no host name has a comma (RFC 9112, 3.2)

@@ -13,12 +13,15 @@ from __future__ import annotations
 
 from asyncio import get_running_loop
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["ReadTurns"]
+
+_T = TypeVar("_T")
 
 # What one turn parses. A request takes 0.1 to 0.4 ms until its application waits.
 _MAX_READS: Final = 64
@@ -36,14 +39,22 @@ class ReadTurns:
         self._waiting: dict[str, deque[tuple[int, Callable[[], None]]]] = {}
         self._waiting_bytes = 0
 
-    def is_turn_of(self, owner: str, size: int, parse: Callable[[], None], *, is_behind: bool) -> bool:
-        """Return whether data may be parsed now. If not, *parse* is called in a later turn.
+    def is_turn_of(
+        self,
+        owner: str,
+        size: int,
+        is_behind: bool,  # noqa: FBT001
+        parse: Callable[[_T], None],
+        data: _T,
+    ) -> bool:
+        """Return whether data may be parsed now. If not, *parse* is called with it in a later turn.
 
         Args:
             owner: The address of the client.
             size: The length of the data.
-            parse: Parses it.
             is_behind: Whether other data of the connection waits.
+            parse: Parses it.
+            data: The data.
         """
         if not self._is_running:
             self._is_running = True
@@ -52,7 +63,7 @@ class ReadTurns:
         if is_now or (not is_behind and self._waiting_bytes + size > _MAX_WAITING_BYTES):
             self._rest -= 1
             return True
-        self._waiting.setdefault(owner, deque()).append((size, parse))
+        self._waiting.setdefault(owner, deque()).append((size, partial(parse, data)))
         self._waiting_bytes += size
         return False
 

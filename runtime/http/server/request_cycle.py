@@ -22,10 +22,8 @@ Spec:
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from contextvars import copy_context
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 import httptools
@@ -44,10 +42,9 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.http.server.read_turns import ReadTurns
     from mcpgen.runtime.http.server.responses import Header
+    from mcpgen.runtime.http.server.shared_task import SharedTask
 
-__all__ = ["NO_EVENT", "CycleProtocol", "SharedTask", "remembered_line"]
-
-_Started: TypeAlias = "tuple[CycleProtocol, RequestResponseCycle]"
+__all__ = ["NO_EVENT", "CycleProtocol", "remembered_line"]
 
 # Responses without a body (RFC 9110, sections 15.3.5 and 15.4.5).
 _WITHOUT_BODY: Final = frozenset((204, 304))
@@ -95,7 +92,7 @@ class RequestCycle(RequestResponseCycle):
 
     is_received: bool = False
     ends_with_connection: bool = False
-    body: bytearray
+    body: bytes | bytearray  # type: ignore[assignment] # bytes if all of it has arrived
     message_event: Any
     written: asyncio.Future[None]
     waiting_for_100_continue: bool
@@ -209,52 +206,6 @@ class RequestCycle(RequestResponseCycle):
         self.on_response()
 
 
-class SharedTask:
-    """Runs the requests of all connections: those that arrive in one turn of the event loop in one task.
-
-    The first that waits keeps the task, and each of the others gets its own. The task is not shared further after a
-    request that leaves a context variable or a cancellation in it. The spawner of handlers does the same.
-    """
-
-    def __init__(self) -> None:
-        self._requests: deque[_Started] = deque()
-
-    def start(self, protocol: CycleProtocol, cycle: RequestResponseCycle) -> None:
-        """Run the application for *cycle*."""
-        requests = self._requests
-        requests.append((protocol, cycle))
-        if len(requests) == 1:
-            self._start(requests, protocol)
-        elif len(requests) == 2:  # noqa: PLR2004 (one, and more)
-            protocol.loop.call_soon(self._start_rest, requests)  # when the shared task has ended, or waits
-
-    def _start_rest(self, requests: deque[_Started]) -> None:
-        while requests:
-            each = requests.popleft()
-            self._start(deque([each]), each[0])
-
-    def _start(self, requests: deque[_Started], protocol: CycleProtocol) -> None:
-        protocol.tasks.add(protocol.loop.create_task(self._run(requests, protocol.tasks)))
-
-    async def _run(self, requests: deque[_Started], tasks: set[asyncio.Task[None]]) -> None:
-        task, context = cast("asyncio.Task[None]", asyncio.current_task()), copy_context()
-        has_factory = task.get_loop().get_task_factory() is not None  # a program wants its tasks to be made by it
-        if requests is self._requests:
-            self._requests = deque()  # for those that arrive from now on, such as pipelined ones: they get a turn, too
-        try:
-            while requests:
-                protocol, cycle = requests.popleft()
-                try:
-                    await cycle.run_asgi(protocol.app)
-                finally:
-                    if not cycle.response_complete and not cycle.disconnected:
-                        protocol.on_failed_response()
-                if requests and (has_factory or task.cancelling() or copy_context() != context):
-                    return
-        finally:
-            tasks.discard(task)
-
-
 class CycleProtocol(HttpToolsProtocol):
     """uvicorn's protocol, with a `RequestCycle` for each request, and one timer for each connection.
 
@@ -281,8 +232,6 @@ class CycleProtocol(HttpToolsProtocol):
         self.reads: ReadTurns = reads
         self.delayed: int = 0
         self._idle_since: float | None = None  # by the clock of the event loop; None while it is in use
-        self._last_url = b""
-        self._last_target: tuple[str, bytes, bytes] = "", b"", b""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's own
         """Note whose connection it is."""
@@ -291,8 +240,7 @@ class CycleProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse *data* in this turn of the event loop, or in a later one."""
-        parse = partial(self._parse_delayed, data)
-        if self.reads.is_turn_of(self.owner, len(data), parse, is_behind=self.delayed > 0):
+        if self.reads.is_turn_of(self.owner, len(data), self.delayed > 0, self._parse_delayed, data):
             self.parse(data)
         else:
             self.delayed += 1
@@ -315,18 +263,32 @@ class CycleProtocol(HttpToolsProtocol):
         parser: Any = self.parser
         version = parser.get_http_version()
         is_current = version == "1.1"
-        before: Any = self.cycle  # None before the first request
-        if self.url == self._last_url:
-            path, raw_path, query = self._last_target
-        else:
-            path, raw_path, query = target = _target(self.url)
-            if len(self.url) <= _MAX_REMEMBERED_BYTES:
-                self._last_url, self._last_target = self.url, target
+        split = _remembered_target if len(self.url) <= _MAX_REMEMBERED_BYTES else _target
+        path, raw_path, query = split(self.url)
         scope: Any = self.scope
         scope["method"] = parser.get_method().decode("ascii")
         scope["http_version"] = version
         scope["path"], scope["raw_path"], scope["query_string"] = path, raw_path, query
-        self.cycle = cycle = RequestCycle(  # CPython 3.11 makes a dict of named arguments
+        expects = is_current and self.expect_100_continue  # RFC 9110, 10.1.1: ignored before HTTP/1.1
+        self.start_request(scope, None, expects, is_current and parser.should_keep_alive())
+
+    def start_request(
+        self,
+        scope: Any,  # noqa: ANN401 (as uvicorn has it)
+        body: bytes | None,
+        expects_100_continue: bool = False,  # noqa: FBT001, FBT002 (CPython 3.11 makes a dict of named arguments)
+        keep_alive: bool = True,  # noqa: FBT001, FBT002
+    ) -> None:
+        """Call the application for a request, now or after those before it.
+
+        Args:
+            scope: The ASGI scope.
+            body: The body, if it has arrived, and None if it is to come.
+            expects_100_continue: Whether the client waits before it sends the body.
+            keep_alive: Whether the connection may be used again.
+        """
+        before: Any = self.cycle  # None before the first request
+        self.cycle = cycle = RequestCycle(
             scope,
             self.transport,
             self.flow,
@@ -335,11 +297,14 @@ class CycleProtocol(HttpToolsProtocol):
             False,  # noqa: FBT003 (access_log)
             self.server_state.default_headers,
             NO_EVENT,
-            is_current and self.expect_100_continue,  # RFC 9110, 10.1.1: ignored before HTTP/1.1
-            is_current and parser.should_keep_alive(),
+            expects_100_continue,
+            keep_alive,
             self.on_response_complete,
         )
         cycle.written = self._written
+        if body is not None:
+            cycle.body = body
+            cycle.more_body = False
         if before is None or before.response_complete:
             self._start_asgi_task(cycle, self.app)
         else:
@@ -386,3 +351,6 @@ def _target(url: bytes) -> tuple[str, bytes, bytes]:
     """Return the path of a request's target, decoded and as it is, and the query."""
     parsed = httptools.parse_url(url)
     return unquote(parsed.path.decode("ascii")), parsed.path, parsed.query or b""
+
+
+_remembered_target: Final = lru_cache(maxsize=64)(_target)

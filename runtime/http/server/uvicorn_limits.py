@@ -286,9 +286,8 @@ class BoundedProtocol(CycleProtocol):
         self.pipeline.clear()
         for cycle in self._open_cycles():
             cycle.disconnected = True  # the transport cannot be used any more
-        lose = partial(self._lose, exc)
-        if self.reads.is_turn_of(self.owner, 0, lose, is_behind=self.delayed > 0):
-            lose()
+        if self.reads.is_turn_of(self.owner, 0, self.delayed > 0, self._lose, exc):
+            self._lose(exc)
 
     def _lose(self, exc: Exception | None) -> None:
         if self.place is not None:

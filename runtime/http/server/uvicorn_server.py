@@ -21,8 +21,10 @@ import uvicorn
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.server.listener import Listener, connection_quota
 from mcpgen.runtime.http.server.read_turns import ReadTurns
-from mcpgen.runtime.http.server.request_cycle import SharedTask, remembered_line
-from mcpgen.runtime.http.server.uvicorn_limits import MAX_HEADS_BYTES, BoundedProtocol
+from mcpgen.runtime.http.server.repeating_protocol import MAX_REPEATED_HEADS_BYTES, RepeatingProtocol
+from mcpgen.runtime.http.server.request_cycle import remembered_line
+from mcpgen.runtime.http.server.shared_task import SharedTask
+from mcpgen.runtime.http.server.uvicorn_limits import MAX_HEADS_BYTES
 from mcpgen.runtime.server.quota import Quota
 from mcpgen.runtime.transports.graceful_shutdown import GracefulShutdown
 from mcpgen.runtime.transports.process_memory import return_free_memory, tune_gc
@@ -238,7 +240,15 @@ class _Listener:
 
 def _config(app: Any, write_seconds: float) -> uvicorn.Config:  # noqa: ANN401 (uvicorn has types of its own for each kind of scope)
     heads = Quota(MAX_HEADS_BYTES, MAX_HEADS_BYTES)  # each has many bytes, so that their number needs no bound
-    make = partial(BoundedProtocol, write_seconds=write_seconds, heads=heads, requests=SharedTask(), reads=ReadTurns())
+    repeated = Quota(MAX_REPEATED_HEADS_BYTES, MAX_REPEATED_HEADS_BYTES)
+    make = partial(
+        RepeatingProtocol,
+        write_seconds=write_seconds,
+        heads=heads,
+        repeated=repeated,
+        requests=SharedTask(),
+        reads=ReadTurns(),
+    )
     return uvicorn.Config(
         app,
         http=make,  # type: ignore[arg-type] # uvicorn only calls it
@@ -292,9 +302,11 @@ class _UvicornServer(uvicorn.Server):
         await self._app.shutdown()
         await super().shutdown(sockets)
 
-    def _make_protocol(self) -> BoundedProtocol:
+    def _make_protocol(self) -> RepeatingProtocol:
         make: Any = self.config.http_protocol_class
-        made: BoundedProtocol = make(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
+        made: RepeatingProtocol = make(
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
         return made
 
 

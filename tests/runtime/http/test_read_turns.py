@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -32,7 +31,7 @@ async def parsed_each_turn(give: Callable[[ReadTurns, list[str]], object]) -> li
 
 
 def read(turns: ReadTurns, parsed: list[str], owner: str, size: int = 100, *, is_behind: bool = False) -> bool:
-    is_now = turns.is_turn_of(owner, size, partial(parsed.append, owner), is_behind=is_behind)
+    is_now = turns.is_turn_of(owner, size, is_behind, parsed.append, owner)
     if is_now:
         parsed.append(owner)
     return is_now

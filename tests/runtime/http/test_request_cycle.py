@@ -14,8 +14,8 @@ from uvicorn.server import ServerState
 
 from mcpgen.runtime.http.server import request_cycle
 from mcpgen.runtime.http.server.read_turns import ReadTurns
-from mcpgen.runtime.http.server.request_cycle import SharedTask
-from mcpgen.runtime.http.server.uvicorn_limits import BoundedProtocol
+from mcpgen.runtime.http.server.repeating_protocol import RepeatingProtocol
+from mcpgen.runtime.http.server.shared_task import SharedTask
 from mcpgen.runtime.server.quota import Quota
 from tests.patience import PATIENCE_SECONDS
 
@@ -85,9 +85,10 @@ class Connection:
         )
         self.state = ServerState()
         self.reads = ReadTurns()
-        self.protocol = BoundedProtocol(
+        self.protocol = RepeatingProtocol(
             write_seconds=write_seconds,
             heads=Quota(10**6, 10**6),
+            repeated=Quota(10**6, 10**6),
             requests=requests or SharedTask(),
             reads=self.reads,
             config=config,
