@@ -15,6 +15,7 @@ from mcpgen.generated import registry
 from mcpgen.runtime.client.changes import SUBSCRIBE, Changes
 from mcpgen.runtime.client.declared_methods import DeclaredMethods, Undeclared, unsupported
 from mcpgen.runtime.client.extensions import (
+    check_result_type,
     filters_json,
     find_extension,
     has_untyped_extension,
@@ -273,7 +274,7 @@ class ClientEngine:
             timeout_seconds=timeout_seconds,
             is_extended=True,
         )
-        return ask.result(await self._sender.send(request))
+        return extension.result(method, await self._sender.send(request), self.server)
 
     async def _read(self, ask: OutgoingRequestCodec, value: dict[str, Any], raw: Raw, keeps: bool) -> Any:  # noqa: FBT001 (of one caller)
         """Return the result in the native revision; one of an extension is finished by the handlers of the extension.
@@ -285,12 +286,12 @@ class ClientEngine:
         if method in self._extended:
             for each in self.session.features.extensions:
                 found = each.read_result(method, raw) if each.is_agreed(self.server) else None
-                if found is not None and keeps:
-                    return found
                 if found is not None:
-                    return await each.finish(method, found, self.connection.context(method))
+                    return found if keeps else await each.finish(method, found, self.connection.context(method))
         if self._has_foreign_results and is_foreign_result(raw):
             return self._reader.read_json(method, raw)
+        if method in self._extended:
+            check_result_type(raw, method, self.server)
         result = await self._reader.read(ask, raw)
         if method == "tools/list":
             self._learn_tasks(value, raw)

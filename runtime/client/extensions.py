@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ClientExtension",
+    "check_result_type",
     "client_extensions",
     "filters_json",
     "find_extension",
@@ -101,10 +102,24 @@ class ClientExtension:
         Raises:
             InvalidPayload: The extension does not allow the result.
         """
-        if method not in self.changed or _decode_result_type(raw).result_type in _TYPES_OF_BASE:
+        if method not in self.changed or not is_foreign_result(raw):
             return None
         result = self.outgoing_request(method).result(raw)
-        return result if type(result).__module__.startswith(f"{self.extension.package.__name__}.") else None
+        return result if self._defines(result) else None
+
+    def result(self, method: str, raw: Raw, server: ServerPeer) -> Any:
+        """Return a result of *method* that the client asked for with the methods of the extension's package.
+
+        Raises:
+            InvalidPayload: The extension does not allow the result.
+        """
+        result = self.outgoing_request(method).result(raw)
+        if method in self.changed and not self._defines(result):
+            check_result_type(raw, method, server)
+        return result
+
+    def _defines(self, result: Any) -> bool:
+        return type(result).__module__.startswith(f"{self.extension.package.__name__}.")
 
     async def finish(self, method: str, result: Any, context: Any) -> Any:
         """Return the final result of *method*, which the server answered with the *result* of the extension.
@@ -196,6 +211,32 @@ def is_foreign_result(raw: Raw) -> bool:
         return _decode_result_type(raw).result_type not in _TYPES_OF_BASE
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False  # decoding it as the result explains the error
+
+
+def check_result_type(raw: Raw, method: str, server: ServerPeer, *others: str) -> None:
+    """Check that the final result of a stateless server has no type but ``complete`` and *others*.
+
+    Raises:
+        InvalidPayload: It has another type.
+
+    Spec:
+        2026-07-28, basic/index, "ResultType": an unknown one is invalid, and an absent one means complete.
+    """
+    if server.era == "handshake":
+        return
+    try:
+        found = _decode_result_type(raw).result_type
+        is_known = found in (UNSET, "complete", *others)
+        reason = (
+            "" if is_known else f"the result type {str(found)[:100]!r} is unknown, or the result is not of this type"
+        )
+    except msgspec.ValidationError as error:
+        reason = str(error)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return  # decoding it as the result explains the error
+    if reason:
+        what = f"the result of {method}"
+        raise InvalidPayload(revision=server.revision, pointer="/resultType", what=what, reason=reason)
 
 
 def without_keys_of_meta(params: bytes | UnsetType, keys: Collection[str]) -> bytes | UnsetType:

@@ -22,6 +22,7 @@ from msgspec import Raw, Struct, UnsetType
 from mcpgen.generated.extensions import tasks as bindings
 from mcpgen.runtime.client import input_required
 from mcpgen.runtime.client.declared_methods import unsupported
+from mcpgen.runtime.client.extensions import check_result_type
 from mcpgen.runtime.client.outgoing_requests import check_call_options
 from mcpgen.runtime.client.task_handle import StartedTool, TaskHandle
 from mcpgen.runtime.client.task_state import DescribedTask, TaskCancelled, TaskWait
@@ -279,6 +280,7 @@ class ToolTasks:
         if found.status == "cancelled":
             raise TaskCancelled(found.task_id, found.state.message or "")
         if not isinstance(found.result, UnsetType):
+            check_result_type(found.result, _CALL, self._engine.server)
             return await self._engine.read_tool_result(found.result, tool)
         raw = Raw(b'{"code":-32603,"message":"the task failed"}') if isinstance(found.error, UnsetType) else found.error
         error = self._decode(_decode_error, raw, "tasks/get")
@@ -295,9 +297,10 @@ class ToolTasks:
     ) -> Raw:
         if not self._session.is_stateless:
             self._engine.declared.require(method)
-        return await self._engine.ask_json(
-            method, params, on_progress=on_progress, token=token, timeout_seconds=seconds
-        )
+        raw = await self._engine.ask_json(method, params, on_progress=on_progress, token=token, timeout_seconds=seconds)
+        # The result of `tasks/get` must be complete, but the examples in "Task Execution Errors" have `task`.
+        check_result_type(raw, method, self._engine.server, *(("task",) if method == "tasks/get" else ()))
+        return raw
 
     async def _support_of(self, tool: str) -> str:
         """Return ``execution.taskSupport`` of a tool of a server of 2025-11-25.

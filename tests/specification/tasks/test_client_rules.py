@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcpgen import InvalidPayload
+from mcpgen.generated.extensions import tasks
 from mcpgen.generated.v2026_07_28 import ElicitResult
 from tests.specification.client.scripted_server import ALL, opened
 
@@ -83,6 +84,39 @@ async def test_a_task_in_place_of_another_result_is_invalid(ask: Callable[[Any],
     async with opened(REVISION, can=CAN, tasks=True) as other:
         with pytest.raises(InvalidPayload):
             await other.answered(ask(other.client), RECEIPT)
+
+
+@spec("2026-07-28", "basic/index#resulttype", "31476f83")
+@pytest.mark.parametrize("kind", ["final", "", None, 1])
+@pytest.mark.parametrize(
+    "place", ["tools/call", "generated methods: tools/call", "tasks/get", "the result in tasks/get", "tasks/cancel"]
+)
+async def test_a_client_with_tasks_refuses_results_of_unknown_types(place: str, kind: object) -> None:
+    typed: dict[str, Any] = {"resultType": kind, "content": []}
+    answers = {
+        "tools/call": typed if place.endswith("tools/call") else RECEIPT,
+        "tasks/get": state("completed", result=typed if place == "the result in tasks/get" else {"content": []}),
+        "tasks/cancel": {"resultType": "complete"},
+    }
+    if place.startswith("tasks/"):
+        answers[place] = {**answers[place], "resultType": kind}
+
+    async def use(client: Any) -> None:
+        if place.startswith("generated"):
+            await tasks.ClientMethods(client).call_tool(tasks.CallToolRequestParams(name="x", meta=client.meta))
+        handle = await client.start_tool("x")
+        await (handle.cancel() if place == "tasks/cancel" else handle.result())
+
+    async with opened(REVISION, can=CAN, tasks=True) as other:
+        errand = other.start(use(other.client))
+        asked = ""
+        while asked != place.rpartition(" ")[2]:
+            message = await other.wire.hear()
+            asked = message["method"]
+            other.wire.result(message, answers[asked]) if asked in answers else other.wire.error(message, -32601)
+        with pytest.raises(InvalidPayload, match="result of"):
+            await errand.outcome()
+        other.wire.recorder.violations.clear()  # the types are wrong on purpose
 
 
 @spec("ext-tasks", f"{PAGE}#security-considerations", "7f0ed512")
