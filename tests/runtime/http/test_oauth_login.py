@@ -684,14 +684,18 @@ async def test_an_overloaded_server_is_not_taken_for_an_old_one() -> None:
     "basic/authorization/authorization-server-discovery#authorization-server-metadata-discovery",
     "b66a2ef6",
 )
-@pytest.mark.parametrize("failure", ["503; try again later", "names another one"])
-async def test_metadata_is_looked_for_at_all_urls_though_one_fails_or_has_that_of_another_server(failure: str) -> None:
+@pytest.mark.parametrize(
+    ("failure", "status", "padding"),
+    [("503; try again later", 503, 0), ("names another one", 200, 0), ("sent more than 512 KiB", 200, 600_000)],
+)
+async def test_metadata_is_looked_for_at_all_urls_though_one_fails_or_has_that_of_another_server(
+    failure: str, status: int, padding: int
+) -> None:
     async with login_world() as world:
         found = {**world.metadata, "issuer": f"{world.origin}/tenant1"}
         world.resource["authorization_servers"] = [found["issuer"]]
         first, *_, last = urls = [f"{METADATA}/tenant1", f"{OIDC}/tenant1", f"/tenant1{OIDC}"]
-        other = json.dumps(world.metadata).encode()
-        world.overrides[first] = (503, {}, b"") if failure.startswith("503") else (200, {}, other)
+        world.overrides[first] = (status, {}, json.dumps(world.metadata).encode().ljust(padding))
         with pytest.raises(LoginFailed, match=failure):
             await greet(world, world.oauth())
 

@@ -104,9 +104,8 @@ async def _resource_metadata(requests: AuthRequests, server_url: str, named: str
 async def _server_metadata(requests: AuthRequests, issuer: str, *, is_given: bool) -> ServerMetadata:
     failure: LoginFailed | None = None
     for url in server_metadata_urls(issuer):
-        reply = await requests.get(url)
         try:
-            found = _metadata_in(reply, url, issuer, is_given=is_given)
+            found = _metadata_in(await requests.get(url), url, issuer, is_given=is_given)
         except LoginFailed as error:  # the next URL may be the one that is right
             failure = failure or error
             continue
