@@ -678,6 +678,20 @@ async def test_an_overloaded_server_is_not_taken_for_an_old_one() -> None:
         assert f"GET {METADATA}" not in world.asked
 
 
+@spec("2025-11-25", "basic/authorization#protected-resource-metadata-discovery-requirements", "c154bd6e")
+@spec(
+    "2026-07-28",
+    "basic/authorization/authorization-server-discovery#protected-resource-metadata-discovery-requirements",
+    "b318e095",
+)
+async def test_the_metadata_of_a_resource_is_looked_for_at_the_root_though_another_url_fails() -> None:
+    async with login_world() as world:
+        world.overrides[PRM] = (503, {}, b"")
+        world.overrides[PRM.removesuffix("/mcp")] = (200, {}, json.dumps(world.resource).encode())
+
+        assert "Hello, Ann!" == await greet(world, world.oauth())
+
+
 @spec("2025-11-25", "basic/authorization#authorization-server-metadata-discovery", "ae789ad9")
 @spec(
     "2026-07-28",

@@ -86,10 +86,10 @@ async def _resource_metadata(requests: AuthRequests, server_url: str, named: str
     for url in resource_metadata_urls(server_url, named):
         try:
             reply = await requests.get(url)
+            _check_answers(reply, url)
         except LoginFailed as error:
-            failure = error
+            failure = failure or error
             continue
-        _check_answers(reply, url)
         if not reply.is_success:
             continue
         try:
