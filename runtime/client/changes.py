@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import anyio
 import msgspec
 
+from mcpgen.runtime.client.extensions import check_result_type
 from mcpgen.runtime.client.pending_request import fresh_error
 from mcpgen.runtime.client.subscriptions import Change
 from mcpgen.runtime.errors import RequestLost, RequestRefused, RequestTimedOut, UnsupportedByPeer, UsageError
@@ -159,6 +160,7 @@ class Changes:
         Raises:
             TransportClosed: The connection is lost.
             RequestRefused: The server ended the stream with an error.
+            InvalidPayload: The server ended the stream with a result of an unknown type.
             UsageError: Another task is waiting for a change.
         """
         stream = self._stream
@@ -179,6 +181,8 @@ class Changes:
                     raise RequestRefused(
                         LISTEN, codec(NEWEST, revision, "client").outgoing_request(LISTEN).error(response)
                     )
+                if self._session.server is not None:
+                    check_result_type(response, LISTEN, self._session.server)
                 raise StopAsyncIteration
             if stream.is_closed:
                 raise StopAsyncIteration

@@ -195,6 +195,21 @@ async def test_a_stream_that_its_server_ends_is_over_after_what_was_told(revisio
         assert [] == await own.wire.rest()
 
 
+@spec("2026-07-28", "basic/index#resulttype", "31476f83")
+@pytest.mark.parametrize("kind", ["final", "input_required", None])
+@without_handshakes
+async def test_a_stream_that_its_server_ends_with_a_result_of_an_unknown_type_has_failed(
+    kind: str | None, revision: str
+) -> None:
+    async with opened(revision) as own:
+        listener, asked = await stream(own, tools=True)
+        own.wire.result(asked, {"resultType": kind, "_meta": {SUBSCRIPTION: asked["id"]}})
+        await listener.errand.outcome()
+        own.wire.recorder.violations.clear()  # the type is wrong on purpose
+
+    assert [("InvalidPayload", None)] == listener.heard
+
+
 @spec("2026-07-28", "basic/patterns/cancellation#behavior-requirements")
 @spec("2026-07-28", "basic/patterns/subscriptions#cancellation")
 @without_handshakes
