@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgspec import UNSET, Struct
 
 from mcpgen.runtime.adapt.json_pointer import is_array, is_object
-from mcpgen.runtime.errors import RequestRefused, UnsupportedByPeer
+from mcpgen.runtime.errors import InvalidPayload, RequestRefused, UnsupportedByPeer
 from mcpgen.runtime.protocol.capabilities import offers
 from mcpgen.runtime.protocol.newest import ErrorCode, MetaKey
 
@@ -142,6 +142,7 @@ class ListReader:
         while True:
             params = {} if cursor is None else {"cursor": cursor}
             page = await self._client.request_json(listing.method, params)
+            self._check_type(page, listing.method)
             found = page.get(listing.key)
             items += found if is_array(found) else []
             rest.append({key: value for key, value in page.items() if key != listing.key})
@@ -155,6 +156,21 @@ class ListReader:
                 )
             if limit or not isinstance(cursor, str):
                 return items[: self._max_items], rest
+
+    def _check_type(self, page: dict[str, Any], method: str) -> None:
+        """Refuse a page of an unknown type: nothing in it is an item, so the list would seem to be empty.
+
+        Raises:
+            InvalidPayload: The result has such a type.
+
+        Spec:
+            2026-07-28, basic/index, "ResultType".
+        """
+        found = page.get("resultType", "complete")
+        if self._client.era == "stateless" and found != "complete":
+            reason = f"the result type {str(found)[:100]!r} is unknown"
+            what = f"the result of {method}"
+            raise InvalidPayload(revision=self._client.revision, pointer="/resultType", what=what, reason=reason)
 
     def _limit(self, count: int, *, is_last: bool) -> str:
         """Return the limit that a list has reached; empty if there is none."""

@@ -176,6 +176,24 @@ def test_a_list_that_is_refused_costs_nothing_but_itself(tmp_path: Path) -> None
     assert "Error: The server answered tools/list with error -32603: broken \\x1b\n" == err
 
 
+@pytest.mark.spec("2026-07-28", "basic/index#resulttype", "31476f83")
+def test_a_list_of_an_unknown_type_is_not_an_empty_list(tmp_path: Path) -> None:
+    code = """
+    import json, sys
+    hello = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private"}
+    results = {"server/discover": {"resultType": "complete", **hello}, "tools/list": {"resultType": "later"}}
+    for line in sys.stdin:
+        message = json.loads(line)
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": results[message["method"]]}), flush=True)
+    """
+    path = tmp_path / "later.py"
+    path.write_text(textwrap.dedent(code), encoding="utf-8")
+    status, out, err = run("inspect", f"{sys.executable} {path}")
+
+    assert (1, "") == (status, out)
+    assert "Error: the result of tools/list is not valid in 2026-07-28 at /resultType" in err
+
+
 @pytest.mark.parametrize(("options", "probes"), [((), 1), (("--no-cache",), 2)])
 def test_the_probe_is_sent_once_and_what_it_made_the_server_print_is_not_shown(
     options: tuple[str, ...], probes: int, tmp_path: Path
