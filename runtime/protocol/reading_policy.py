@@ -230,9 +230,14 @@ def _as_json(frame: bytes, kinds: list[str]) -> bytes:
 
     import json  # noqa: PLC0415 (it takes a millisecond, and few messages get here)
 
-    text = json.dumps(json.loads(frame.decode(), parse_constant=constant), ensure_ascii=False, allow_nan=False)
+    value = json.loads(frame.decode(), parse_constant=constant)
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     whole, count = _HALF_PAIR.subn(_REPLACEMENT, text)
     if count:
+        result = value.get("result") if isinstance(value, dict) else None
+        state = result.get("requestState") if isinstance(result, dict) else None
+        if isinstance(state, str) and _HALF_PAIR.search(state):
+            raise ValueError  # 2026-07-28, basic/patterns/mrtr: a client must return exactly this state
         kinds.append("half of a surrogate pair is read as U+FFFD")
     return whole.encode()
 

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen import ClientLimits, InvalidPayload, RequestError, RequestRefused
+from mcpgen import ClientLimits, InvalidPayload, MalformedFrame, RequestError, RequestRefused
 from mcpgen.generated import registry
 from mcpgen.runtime.protocol.newest import models
 from tests.patience import PATIENCE_SECONDS
@@ -120,6 +120,16 @@ async def test_the_state_comes_back_exactly(state: str) -> None:
         second = await own.wire.hear()
 
     assert state == second["params"]["requestState"]
+
+
+@spec("2026-07-28", "basic/patterns/mrtr#inputrequiredresult", "64d74641")
+async def test_a_state_that_cannot_come_back_exactly_is_refused() -> None:
+    async with opened(NEWEST, **ABLE) as own:
+        with pytest.raises(MalformedFrame):
+            await own.answered(own.client.call_tool("x"), demand({"k": FORM}, "half a pair: \ud83d"))
+        own.wire.recorder.violations.clear()  # UTF-8 has no such text
+
+        assert [] == await own.wire.rest()
 
 
 @spec("2026-07-28", "basic/patterns/mrtr#client-requirements-basic-workflow", "5e6fc645")
