@@ -27,7 +27,7 @@ from mcpgen.runtime.client.outgoing_requests import check_call_options
 from mcpgen.runtime.client.task_handle import StartedTool, TaskHandle
 from mcpgen.runtime.client.task_state import DescribedTask, TaskCancelled, TaskWait
 from mcpgen.runtime.client.task_support import TaskSupport
-from mcpgen.runtime.errors import RequestRefused, RequestTimedOut, UnsupportedByPeer
+from mcpgen.runtime.errors import RequestLost, RequestRefused, RequestTimedOut, UnsupportedByPeer
 from mcpgen.runtime.protocol.capabilities import has_capability
 from mcpgen.runtime.protocol.messages import ErrorResponse
 from mcpgen.runtime.protocol.newest import ErrorCode
@@ -240,8 +240,8 @@ class ToolTasks:
         try:
             wanted = bindings.SubscriptionFilter(task_ids=[task_id])
             changes = await stack.enter_async_context(self._engine.listen(SubscriptionFilter(), [wanted]))
-        except (RequestRefused, RequestTimedOut, UnsupportedByPeer):
-            return None
+        except (RequestRefused, RequestTimedOut, RequestLost, UnsupportedByPeer):
+            return None  # if the server is lost, too, the next poll fails
         if task_id not in changes.accepted.get("taskIds", ()):
             return None
         waits = self._watcher.waits.setdefault(task_id, [])

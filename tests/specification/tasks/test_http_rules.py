@@ -9,7 +9,7 @@ import pytest
 
 from mcpgen import Server
 from tests.specification.client.scripted_server import ALL
-from tests.specification.http_client.scripted_http_server import opened
+from tests.specification.http_client.scripted_http_server import opened, text
 from tests.specification.http_server.http_clients import STATELESS, Caller
 from tests.specification.http_server.http_site import site
 
@@ -81,3 +81,22 @@ async def test_the_client_repeats_the_id_of_the_task_in_the_name_header() -> Non
 
     encoded = "=?base64?dMOkc2s=?="
     assert {each: (each, encoded) for each in ("tasks/get", "tasks/update", "tasks/cancel")} == headers
+
+
+@spec("ext-tasks", "specification/draft/tasks#task-polling", "b4f496f4")
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("status", [404, 502, None], ids=["not found", "bad gateway", "cut"])
+async def test_a_task_is_polled_until_it_ends_where_no_stream_of_its_changes_opens(status: int | None) -> None:
+    can = {**ALL, "extensions": {"io.modelcontextprotocol/tasks": {}}}
+    since = {"createdAt": "2026-11-22T12:00:00Z", "lastUpdatedAt": "2026-11-22T12:00:00Z", "ttlMs": None}
+    task = {"taskId": "t", "pollIntervalMs": 1, **since}
+    async with opened(STATELESS, can=can, tasks=True) as (client, server):
+        server.verify = lambda: None  # type: ignore[method-assign]  # its judge knows the base alone
+        call = server.start(client.call_tool("x"))
+        await (await server.hear(method="tools/call")).result({"resultType": "task", "status": "working", **task})
+        listening = await server.hear(method="subscriptions/listen")
+        await (listening.cut() if status is None else listening.answer(status))
+        for state in ({"status": "working"}, {"status": "completed", "result": text("done")}):
+            await (await server.hear(method="tasks/get")).result({"resultType": "complete", **task, **state})
+
+        assert "done" == (await call.outcome()).text
