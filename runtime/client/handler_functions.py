@@ -176,6 +176,8 @@ def _elicit_handler(form: HandlerFunction | None, url: HandlerFunction | None) -
 def _with_defaults(result: Any, schema: Mapping[str, Any]) -> Any:
     """Return a filled-in form with the defaults of the fields that the user left out.
 
+    A mapping stays as it is: so a function can send exactly what its user has reviewed.
+
     Spec:
         2025-11-25, client/elicitation, "Requested Schema": all fields may have defaults, with which clients SHOULD
         pre-populate the form.

@@ -68,7 +68,9 @@ class ElicitationPrompt:
         self._display = display
         self._one_at_a_time = anyio.Lock()
 
-    async def elicit(self, params: models.ElicitRequestFormParams, context: ClientContext) -> models.ElicitResult:
+    async def elicit(
+        self, params: models.ElicitRequestFormParams, context: ClientContext
+    ) -> models.ElicitResult | dict[str, object]:
         """Ask for the fields of a form."""
         fields = parse_form(params.requested_schema)
         request = "asks you for information" if fields else "asks you to confirm"
@@ -79,7 +81,8 @@ class ElicitationPrompt:
                 content = await self._filled_in(fields)
             except _Left as left:
                 return self._declined(left.action)
-            return models.ElicitResult(action="accept", content=content)
+            # The client would add defaults to an ElicitResult, also where the user chose to give no answer.
+            return {"action": "accept", "content": content}
 
     async def elicit_url(self, params: models.ElicitRequestURLParams, context: ClientContext) -> models.ElicitResult:
         """Ask for consent to open a URL. This does not open the URL."""

@@ -1,4 +1,4 @@
-"""The default of a form's field is sent where the user leaves the field out, and only there."""
+"""The default of a form's field is sent where the user leaves the field out of an `ElicitResult`, and only there."""
 
 from __future__ import annotations
 
@@ -58,6 +58,17 @@ async def test_what_the_user_leaves_out_has_its_default(
         result = await client.call_tool("measure", returns=dict[str, Any])
 
     assert {"action": answer.action, "content": expected} == result
+
+
+@pytest.mark.spec("2025-11-25", "client/elicitation#user-interaction-model", "550a3ff3")
+@pytest.mark.spec("2026-07-28", "client/elicitation#user-interaction-model", "550a3ff3")
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_a_dict_is_sent_as_the_user_has_reviewed_it(revision: Any) -> None:
+    answer = {"action": "accept", "content": {"size": 1}}
+    async with connect(server, revisions=[revision], elicit=lambda params, context: answer) as client:
+        result = await client.call_tool("measure", returns=dict[str, Any])
+
+    assert answer == result
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
