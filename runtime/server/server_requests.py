@@ -218,6 +218,10 @@ def _collect(session: ServerSession, exchange: Exchange | None, request: ServerR
         request.set_result(read_result(session.engine.reading, request, earlier))
         return
     exchange.server_requests[request.key] = request
+    # The params of this client have no id, but the handler may have chosen one, which is not for other clients.
+    chosen = getattr(request.value, "elicitation_id", UNSET)
+    if isinstance(chosen, str):
+        session.engine.elicitation_ids.add(chosen, session.principal)
     if exchange.task is not None:
         exchange.task.ask(exchange)
     else:

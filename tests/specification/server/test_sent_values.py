@@ -507,6 +507,25 @@ async def test_the_end_of_an_elicitation_that_another_client_got_is_reported_to_
     assert "notifications/elicitation/complete" == by_itself[0]["method"]
 
 
+@spec("2025-11-25", "client/elicitation#completion-notifications-for-url-mode-elicitation", "f42a5e87")
+async def test_the_end_of_an_elicitation_that_a_stateless_client_got_is_not_reported_to_other_clients() -> None:
+    async def ask(own: Any, _arguments: Any, context: Any) -> Any:
+        await context.elicit_url("Sign in.", "https://example.com/in", elicitation_id="page-7")
+        return own.text("asked")
+
+    async def finish(own: Any, _arguments: Any, context: Any) -> Any:
+        await context.elicitation_completed("page-7")
+        return own.text("done")
+
+    made = server(LABELS[-1], tools={"ask": ask, "finish": finish})
+    async with client(made, "2026-07-28", ABLE) as peer, client(made, "2025-11-25", ABLE) as other:
+        (asked,) = await peer.call("ask")
+        said = await other.call("finish")
+
+    assert "input_required" == asked["result"]["resultType"]
+    assert ["done"] == [each["result"]["content"][0]["text"] for each in said]
+
+
 @spec("2026-07-28", "client/elicitation#url-mode-elicitation-requests")
 @without_handshakes
 async def test_a_stateless_client_is_not_told_of_ids(revision: str) -> None:
