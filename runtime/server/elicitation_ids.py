@@ -3,7 +3,8 @@
 The author of a function chooses an id, and passes it to `Context.elicitation_completed` in this request or in a later
 one, which may be a request of another client. Only the client that was asked may be told.
 
-A worker does not know the ids that other workers have sent. So it tells its client of an id that it does not know.
+Workers of one server tell each other of the ids that they send. An id that no client is known to have got, such as one
+that was forgotten, is reported.
 
 Spec:
     2025-11-25, client/elicitation, "URL Mode Elicitation Requests" and "Completion Notifications for URL Mode
@@ -12,7 +13,11 @@ Spec:
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from mcpgen.runtime.server.cluster.worker import ClusterWorker
+    from mcpgen.runtime.server.cluster.worker_messages import ElicitationAsked
 
 __all__ = ["ElicitationIds"]
 
@@ -24,14 +29,37 @@ class ElicitationIds:
     """The clients that got each id, as hashes. The oldest are forgotten."""
 
     def __init__(self) -> None:
+        self._worker: ClusterWorker | None = None
         self._asked: dict[tuple[int, str], None] = {}
         self._clients: dict[int, int] = {}
 
+    def share_with(self, worker: ClusterWorker) -> None:
+        """Tell the workers beside *worker* of each new id, and note theirs."""
+        from mcpgen.runtime.server.cluster.worker_messages import ElicitationAsked  # noqa: PLC0415 (most have none)
+
+        self._worker = worker
+        worker.on(ElicitationAsked, self._asked_elsewhere)
+
     def add(self, elicitation_id: str, principal: str) -> None:
         """Note that the client *principal* got this id."""
+        if self._note(elicitation_id, principal) and self._worker is not None:
+            from mcpgen.runtime.server.cluster.worker_messages import ElicitationAsked  # noqa: PLC0415 (as above)
+
+            self._worker.send_later(None, ElicitationAsked(elicitation_id, principal))
+
+    def is_of_others(self, elicitation_id: str, principal: str) -> bool:
+        """Whether other clients got this id, and *principal* did not."""
+        found = hash(elicitation_id)
+        return found in self._clients and (found, principal) not in self._asked
+
+    def _asked_elsewhere(self, message: ElicitationAsked) -> None:
+        self._note(message.elicitation_id, message.principal)
+
+    def _note(self, elicitation_id: str, principal: str) -> bool:
+        """Return whether this is new."""
         key = (hash(elicitation_id), principal)
         if key in self._asked:
-            return
+            return False
         self._asked[key] = None
         self._clients[key[0]] = self._clients.get(key[0], 0) + 1
         if len(self._asked) > _MAX_ENTRIES:
@@ -40,8 +68,4 @@ class ElicitationIds:
             self._clients[oldest[0]] -= 1
             if not self._clients[oldest[0]]:
                 del self._clients[oldest[0]]
-
-    def is_of_others(self, elicitation_id: str, principal: str) -> bool:
-        """Whether other clients got this id, and *principal* did not."""
-        found = hash(elicitation_id)
-        return found in self._clients and (found, principal) not in self._asked
+        return True

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Beat",
     "ChangeMade",
+    "ElicitationAsked",
     "ForSession",
     "Piece",
     "PieceTaken",
@@ -84,6 +85,18 @@ class ChangeMade(Struct, tag="change"):
     uri: str | None
     worker: int
     owner: str = ""
+
+
+class ElicitationAsked(Struct, tag="elicitation"):
+    """A client got the id of an elicitation by URL.
+
+    Attributes:
+        elicitation_id: The id.
+        principal: The client.
+    """
+
+    elicitation_id: str
+    principal: str
 
 
 class SharesKept(Struct, tag="shares"):
@@ -232,6 +245,7 @@ WorkerMessage: TypeAlias = (
     | SessionsUsed
     | SharesKept
     | ChangeMade
+    | ElicitationAsked
     | ForSession
     | WrittenForSession
     | RelayedRequest

@@ -97,6 +97,7 @@ class HttpCluster:
         self._worker.on_distrust = self._distrust
         self._worker.on_break = self._broke
         engine.on_change = self._tell_change
+        engine.elicitation_ids.share_with(self._worker)
 
     def serve_messages_with(self, legacy_sse: LegacySse) -> None:
         """Let *legacy_sse* serve the messages of HTTP+SSE that other workers relay."""

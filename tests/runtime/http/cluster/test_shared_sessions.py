@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 FORM = '{"elicitation":{}}'
+URL = '{"elicitation":{"url":{}}}'
 
 
 class Played:
@@ -54,6 +55,15 @@ def demo(played: Played | None = None) -> Server:
         own.runs += 1
         form = await ctx.elicit("Who?", {"properties": {"name": {"type": "string"}}})
         return f"{form.action} {own.runs}"
+
+    @server.tool
+    async def ask_url(ctx: Context) -> str:
+        return await ctx.elicit_url("Sign in.", "https://example.com/in", elicitation_id="page-7")
+
+    @server.tool
+    async def finish(ctx: Context) -> str:
+        await ctx.elicitation_completed("page-7")
+        return "finished"
 
     @server.tool
     async def steps(ctx: Context) -> str:
@@ -212,6 +222,24 @@ async def test_an_answer_in_an_integer_that_was_written_as_a_text_arrives_too(cl
         await workers.at(2, client).answer({"id": str(question["id"])}, '{"action":"cancel"}')
 
         assert "cancel 1" == (await call.messages())[-1]["result"]["content"][0]["text"]
+
+
+@pytest.mark.spec("2025-11-25", "client/elicitation#completion-notifications-for-url-mode-elicitation", "f42a5e87")
+async def test_the_end_of_an_elicitation_is_reported_at_any_worker_to_its_client_alone(
+    cluster: Callable[[], Cluster],
+) -> None:
+    async def hears_nothing(client: Any) -> bool:
+        return 1 == len(await client.call("finish").messages())
+
+    async with running(demo(), cluster) as workers:
+        client = await workers.client(0, capabilities=URL).shake_hands()
+        other = await workers.client(1, capabilities=URL).shake_hands()
+        assert "page-7" == (await client.call("ask_url").message())["params"]["elicitationId"]
+
+        for each in range(3):
+            await eventually(lambda each=each: hears_nothing(workers.at(each, other)))
+            told = (await workers.at(each, client).call("finish").messages())[0]
+            assert "notifications/elicitation/complete" == told["method"]
 
 
 async def test_an_answer_of_another_user_is_not_passed_on(cluster: Callable[[], Cluster]) -> None:
