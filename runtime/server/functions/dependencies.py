@@ -72,7 +72,7 @@ def Depends(function: Callable[..., Any]) -> Any:  # noqa: N802 (the name that u
     Args:
         function: A plain or async function that returns the value, or a generator function that yields it. What follows
             the ``yield`` runs after the call, also when the call fails or is cancelled. It may take a `Context` and
-            dependencies of its own. Its value is used once per call, wherever it is declared.
+            dependencies of its own. It runs once per call, even if several parameters need it.
     """
     return Dependency(function)
 

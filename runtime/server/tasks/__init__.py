@@ -1,4 +1,4 @@
-"""Tasks of 2025-11-25: tool calls that run as tasks, the lifecycle of a task, and the store of tasks."""
+"""Tasks of 2025-11-25 and of the extension for 2026-07-28: their requests, their lifecycle, and their stores."""
 
 from __future__ import annotations
 
