@@ -163,7 +163,7 @@ def known_from_base(document: dict[str, Any], own: OwnOverlay, shared: SharedOve
     )
     methods = Methods(schema, overlay, shared).read()
     theirs = _parsed(base.document, base.overlay, shared)
-    fit.capabilities(methods, Methods(theirs, base.overlay, shared).read())
+    fit.capabilities(methods, Methods(theirs, base.overlay, shared).read(), overlay)
     fit.assumptions.insert(1, f"{fit.applied} corrections of {base.revision} also apply to this document.")
     return Knowledge(overlay=overlay, assumptions=tuple(fit.assumptions), unfit=tuple(fit.unfit))
 
@@ -288,7 +288,7 @@ class _Fit:
                 fitting.append(replace(each, names=names_left))
         return fitting
 
-    def capabilities(self, methods: list[Method], base: list[Method]) -> None:
+    def capabilities(self, methods: list[Method], base: list[Method], overlay: Overlay) -> None:
         """Note the capabilities of the base's methods that the document lacks, and the methods that are new."""
         theirs = {(each.sender, each.name): each for each in base}
         for each in methods:
@@ -303,8 +303,11 @@ class _Fit:
                 said = f"The {each.kind} {each.name}, sent by a {each.sender}{answer}, is new and {declares}."
                 self.assumptions.append(said)
             elif other.capability and not each.capability:
-                path = ".".join(other.capability)
-                self._leave_out(f"the capability {path} for {each.name} of {self.base}: the document has no such key")
+                side = overlay.capabilities.server if each.sender == "client" else overlay.capabilities.client
+                wanted = side.get(each.name, other.capability)
+                origin = self.base if tuple(wanted) == other.capability else "the overlay"
+                path = ".".join(wanted)
+                self._leave_out(f"the capability {path} for {each.name} of {origin}: the document has no such key")
 
     def _leave_out(self, message: str, pointer: str = "") -> None:
         self._note(f"left out: {message}", pointer)

@@ -161,9 +161,8 @@ def check(*, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - the options
                 click.echo(difference)
         found_at = {path: "differs from a fresh build" if path.exists() else "is missing" for path in found.changed}
         findings = [_drifted(f"{path} {said}", f"Run: {found.command}") for path, said in found_at.items()]
-        findings += [
-            _drifted(f"{path} is not a generated file", "Move it away, or delete it.") for path in found.unexpected
-        ]
+        hint = "If a build with more options wrote it, such as `--adapters`, add them. Otherwise delete the file."
+        findings += [_drifted(f"{path} is not in a fresh build", hint) for path in found.unexpected]
         if findings:
             raise Refused(findings)
     if as_json:

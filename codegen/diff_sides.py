@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from mcpgen.codegen.document import read_document
 from mcpgen.codegen.overlay import Overlay
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
 
     from mcpgen.codegen.diff.model import Diff
     from mcpgen.codegen.pinned import SchemaRoom
@@ -56,7 +57,8 @@ def _named(room: SchemaRoom, name: str) -> str | dict[str, Any]:
         )
         message = f"{name!a} is neither a revision nor a file"
         raise Refused([Diagnostic(code="MG303", message=message, hint=hint)])
-    document = read_document(Path(name))
+    with _named_in_refusals(name):
+        document = read_document(Path(name))
     reduced = reduce(document)
     return next((each for each in room.revisions if reduced == room.document(each)), document)
 
@@ -69,11 +71,25 @@ def _vendored(room: SchemaRoom, revisions: Sequence[str]) -> list[Edition]:
 
 def _edition(room: SchemaRoom, name: str, named: str | dict[str, Any]) -> Edition:
     """Return the edition of a document without the overlay of its revision; the shared overlay is applied."""
-    if isinstance(named, str):
-        source = replace(pinned_source(room, named), revision=name, overlay=Overlay())
-    else:
-        source = foreign_source(room, named, name)
-    return edition(source, vendored=False)
+    with _named_in_refusals(name):
+        if isinstance(named, str):
+            source = replace(pinned_source(room, named), revision=name, overlay=Overlay())
+        else:
+            source = foreign_source(room, named, name)
+        return edition(source, vendored=False)
+
+
+@contextmanager
+def _named_in_refusals(name: str) -> Generator[None]:
+    """Begin the message of each diagnostic of a document with its *name*, since there are two documents."""
+    try:
+        yield
+    except Refused as refused:
+        own = (
+            each if name in each.message else replace(each, message=f"{name}: {each.message}")
+            for each in refused.diagnostics
+        )
+        raise Refused(own) from None
 
 
 def _is_path(name: str) -> bool:

@@ -237,6 +237,9 @@ class OverlayApplication:
         """Mark objects as open."""
         for place in self._locations(opened.pointers):
             node = self._followed(place.get())
+            if isinstance(node, UnsetType):
+                self._report("MG311", place.pointer, "the pointer matches nothing in the document")
+                continue
             if not isinstance(node, dict) or "additionalProperties" in node:
                 self._report("MG310", place.pointer, "expected an object schema without `additionalProperties`")
                 continue

@@ -145,7 +145,7 @@ def refuse_unknown(options: Mapping[str, object]) -> None:
     Raises:
         UsageError: There is one.
     """
-    known = Options.__annotations__
+    known = [*Options.__annotations__, "native_revision"]
     for each in options:
         if each not in known:
             meant = difflib.get_close_matches(each, known, 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from types import NoneType
@@ -15,7 +14,13 @@ from msgspec import UNSET
 from mcpgen.runtime.api.server_functions import ServerFunctions
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.limits import Limits, TaskLimits
-from mcpgen.runtime.protocol.argument_checks import check_fields, check_flags, check_required_texts, check_texts
+from mcpgen.runtime.protocol.argument_checks import (
+    check_fields,
+    check_flags,
+    check_icons,
+    check_required_texts,
+    check_texts,
+)
 from mcpgen.runtime.protocol.extensions import Extension
 from mcpgen.runtime.protocol.negotiation import selected_revisions
 from mcpgen.runtime.protocol.newest import models
@@ -27,7 +32,7 @@ from mcpgen.runtime.server.functions.function_handlers import FunctionHandlers
 from mcpgen.runtime.server.handler_table import HandlerTable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
     from types import ModuleType
     from typing import Self, Unpack
 
@@ -148,7 +153,7 @@ class Server(ServerFunctions, ChangeNotifier, Generic[StateT]):
         self._has_handlers = handlers is not None
         self._middleware: list[RegisteredMiddleware] = []
         self._registry.cache_hints = check_cache_hints(cache_hints, has_handlers=self._has_handlers)
-        _check_icons(icons)
+        check_icons(icons)
         info = models.Implementation(
             name=name,
             version=version,
@@ -321,11 +326,6 @@ class Server(ServerFunctions, ChangeNotifier, Generic[StateT]):
         from mcpgen.runtime.api import server_runner  # noqa: PLC0415 (as in `run`)
 
         await server_runner.run_async(self, http, options)
-
-
-def _check_icons(icons: object) -> None:
-    if icons is not None and (isinstance(icons, str) or not isinstance(icons, Iterable)):
-        raise UsageError(f"`icons` must be a list of Icon, such as [Icon(src='https://…')], not {icons!r}")
 
 
 def _check(info: models.Implementation, lifespan: object, tasks: object) -> None:

@@ -281,7 +281,7 @@ def _split_object(target: str) -> tuple[str, str]:
     """Split *target* into the file or module, and the name of the object, which may be empty."""
     origin, colon, name = target.rpartition(":")
     is_drive = len(origin) == 1  # C:\server.py
-    if not colon or is_drive or Path(target).exists():
+    if not colon or is_drive or is_url(target) or Path(target).exists():
         return target, ""
     return origin, name
 
@@ -300,7 +300,7 @@ def _load(origin: str) -> ModuleType:
     except (Exception, SystemExit) as error:  # noqa: BLE001 (the user's file can raise anything, and is shown it)
         if _is_missing(error, origin) and not is_file:
             is_other_file = Path(origin).is_file()
-            text = f"{origin} is not a Python file." if is_other_file else f"There is no module {origin}."
+            text = f"{origin} is not a Python file." if is_other_file else f"There is no file or module {origin}."
             raise Unservable(text) from None
         if isinstance(error, UsageError):
             raise Unservable(f"{_place(error)}{error}.") from None

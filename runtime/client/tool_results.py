@@ -18,7 +18,14 @@ from msgspec import UNSET, ValidationError
 from mcpgen.runtime.errors import McpgenError, UsageError, printable, quoted
 from mcpgen.runtime.protocol.hash_collisions import hash_check
 from mcpgen.runtime.protocol.newest import models
-from mcpgen.runtime.protocol.value_types import any_object, any_schema, pydantic_type, uses_pydantic, whole_numbers
+from mcpgen.runtime.protocol.value_types import (
+    any_object,
+    any_schema,
+    pydantic_type,
+    unknown_class_text,
+    uses_pydantic,
+    whole_numbers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -193,7 +200,7 @@ def _make_target(returns: Any) -> _Target:
     except (TypeError, RecursionError) as error:
         reason = str(error).partition("\n")[0]
         if "custom types" in reason:
-            reason = "msgspec does not know this class"
+            reason, _ = unknown_class_text(kind)
         raise UsageError(
             f"`returns` is {returns!r}, which cannot be read from JSON ({reason}); use a Struct, a dataclass, a "
             "TypedDict, a pydantic model, or a built-in type"

@@ -101,6 +101,16 @@ def check_option_names(function: str, given: Iterable[str], known: Sequence[str]
             raise UsageError(f"{function}() has no option `{each}`; {hint}")
 
 
+def check_icons(icons: object) -> None:
+    """Refuse icons that are no list.
+
+    Raises:
+        UsageError: They are something else, and not None.
+    """
+    if icons is not None and (isinstance(icons, str) or not isinstance(icons, Iterable)):
+        raise UsageError(f"`icons` must be a list of Icon, such as [Icon(src='https://…')], not {icons!r}")
+
+
 def check_lists(**lists: object) -> None:
     """Refuse values that are neither lists nor other collections; a string is none.
 

@@ -118,7 +118,7 @@ def meta_key_fault(key: str) -> str | None:
     """Return why *key* is not a valid key of ``_meta``."""
     if re.fullmatch(_META_KEY, key):
         return None
-    return "it is not a valid key of `_meta`, such as com.example/name (2026-07-28, basic/index, _meta)"
+    return "it is not a valid key of `_meta`, such as com.example/name"
 
 
 def trace_context_fault(meta: Mapping[str, object]) -> tuple[str, str] | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import typing
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -246,6 +247,30 @@ def any_schema(annotation: type) -> dict[str, Any]:
     raise NotImplementedError  # msgspec's way to say that a hook does not handle a type
 
 
+def unknown_class(annotation: Annotation) -> type | None:
+    """Return the class in *annotation* for which msgspec has no schema; None if there is none."""
+    found: list[type] = []
+
+    def schema(kind: type) -> dict[str, Any]:
+        found.append(kind)
+        known = any_schema(kind)
+        found.pop()
+        return known
+
+    with suppress(TypeError, RecursionError):
+        msgspec.json.schema_components([annotation], schema_hook=schema)
+    return found[-1] if found else None
+
+
+def unknown_class_text(annotation: Annotation) -> tuple[str, str]:
+    """Return what msgspec does not know in *annotation*, and what to do about it, which may be empty."""
+    found = unknown_class(annotation)
+    if found is None or found is annotation:
+        return "msgspec does not know this class", ""
+    reason = f"msgspec does not know the class {found.__module__}.{found.__qualname__} in it"
+    return reason, "hold a pydantic model in a dataclass, a TypedDict or another model" if uses_pydantic(found) else ""
+
+
 def unmarked(value: object) -> object:
     """Return a schema without the marks of `any_schema`."""
     if isinstance(value, dict):
@@ -259,5 +284,5 @@ def dump_value(value: object) -> object:
     serializer = getattr(type(value), "__pydantic_serializer__", None)
     if serializer is None:
         kind = type(value)
-        raise TypeError(f"a value of the type {kind.__module__}.{kind.__qualname__} cannot be written as JSON")
+        raise TypeError(f"msgspec cannot encode the type {kind.__module__}.{kind.__qualname__}")
     return cast("object", serializer.to_python(value, mode="json", by_alias=True))

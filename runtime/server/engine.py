@@ -287,7 +287,7 @@ class Engine:
             UsageError: The server is one of several workers.
         """
         if self.on_change is not None:
-            raise UsageError("notifications of extensions do not reach the clients of other workers yet (`cluster`)")
+            raise UsageError("notify() does not reach the clients of other workers; serve without `cluster`")
         await self._changes.deliver(lambda each: each.notify_extension(notification), notification)
 
     def send_extension(self, notification: ExtensionNotification, key: object, owner: str) -> None:

@@ -121,7 +121,7 @@ def test_a_file_that_nothing_generates_is_named(checkout: Path, name: str) -> No
     result = run()
 
     assert 1 == result.exit_code
-    assert "is not a generated file" in result.stderr
+    assert "is not in a fresh build" in result.stderr
     assert str(path if name != "v1999_01_01/models.py" else path.parent) in result.stderr
 
 

@@ -112,6 +112,16 @@ def test_the_help_says_what_a_file_is_compared_as() -> None:
 # Findings
 
 
+def test_a_refusal_names_the_document_that_it_is_about(tmp_path: Path) -> None:
+    good, bad = draft(tmp_path, "2025-11-25"), write(tmp_path / "bad.json", {"type": "object"})
+    twice = tmp_path / "twice.json"
+    twice.write_text('{"$defs": {}, "$defs": {}}', encoding="utf-8")
+
+    assert f"MG010 error: {bad}: the document has neither" in run(good, bad).stderr
+    assert f"MG010 error: {bad}: the document has neither" in run(bad, good).stderr
+    assert f"MG004 error: {twice}: the key '$defs' occurs more than once" in run(good, str(twice)).stderr
+
+
 def test_a_refusal_that_is_too_long_names_an_option_that_this_command_has(tmp_path: Path) -> None:
     faults = {f"A{index}": {"oneOf": []} for index in range(MOST_SHOWN + 10)}
     file = write(tmp_path / "bad.json", {"$defs": faults})

@@ -125,6 +125,14 @@ def test_without_the_knowledge_of_a_base_the_document_alone_counts(tmp_path: Pat
     )
 
 
+def test_a_capability_that_the_document_lacks_is_named_with_the_overlay_that_wants_it(tmp_path: Path) -> None:
+    overlay = tmp_path / "own.toml"
+    overlay.write_text('[capabilities.server]\n"tools/list" = ["tooling"]\n', encoding="utf-8")
+    result = run(drafts.one_field(), tmp_path, "--based-on", BASE, "--overlay", overlay)
+
+    assert "the capability tooling for tools/list of the overlay: the document has no such key" in result.stderr
+
+
 def test_what_does_not_fit_is_left_out_with_its_place_and_reason(tmp_path: Path) -> None:
     result = run(drafts.other_error_codes(), tmp_path, "--based-on", BASE, "--json")
     unfit = {each["pointer"]: each["message"] for each in json.loads(result.stdout)["diagnostics"]}

@@ -156,9 +156,9 @@ def test_an_object_is_marked_open() -> None:
     assert {} == document["$defs"]["Meta"]["additionalProperties"]
 
 
-@pytest.mark.parametrize("pointer", ["/$defs/Tool/title", "/$defs/Tool/type"])
-def test_only_an_object_can_be_opened(pointer: str) -> None:
-    assert [("MG310", pointer)] == refusals(f"[[open]]\npointers = ['{pointer}']\nreason = 'r'")
+@pytest.mark.parametrize(("code", "pointer"), [("MG311", "/$defs/Tool/title"), ("MG310", "/$defs/Tool/type")])
+def test_only_an_object_can_be_opened(code: str, pointer: str) -> None:
+    assert [(code, pointer)] == refusals(f"[[open]]\npointers = ['{pointer}']\nreason = 'r'")
 
 
 def test_an_object_that_is_open_already_makes_the_mark_fail() -> None:

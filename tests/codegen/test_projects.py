@@ -74,8 +74,8 @@ def test_drift_in_a_copy_is_status_1_and_a_diff(project: Path) -> None:
     assert 1 == result.exit_code
     assert "-class Tools(" in result.stdout
     assert "+class Tool(" in result.stdout
-    assert "own.py is not a generated file" in result.stderr
-    assert "hint: Move it away, or delete it.\n" in result.stderr
+    assert "own.py is not in a fresh build" in result.stderr
+    assert "such as `--adapters`, add them. Otherwise delete the file.\n" in result.stderr
     assert f"hint: Run: mcpgen build --revision {OLDEST} --out mcp\n" in result.stderr
     assert ["MG403", "MG403"] == codes(run(check, "--out", "mcp", "--json"))
 

@@ -198,10 +198,7 @@ def parse_config(config: object) -> list[ServerEntry]:
     Raises:
         UsageError: It is not such a configuration, or it names no server.
     """
-    servers = _section(config)
-    if not servers:
-        raise UsageError(f"the configuration names no server; add one, as in {_EXAMPLE}")
-    return [_entry(str(name), settings) for name, settings in servers.items()]
+    return [_entry(str(name), settings) for name, settings in _section(config).items()]
 
 
 def _section(config: object) -> Mapping[str, Any]:
@@ -220,6 +217,8 @@ def _section(config: object) -> Mapping[str, Any]:
     section = cast("Mapping[str, Any]", config)[found[0]]
     if not isinstance(section, Mapping):
         raise UsageError(f"`{found[0]}` of the configuration must be a JSON object; an example is {_EXAMPLE}")
+    if not section:
+        raise UsageError(f"the configuration names no server; add one, as in {_EXAMPLE}")
     return cast("Mapping[str, Any]", section)
 
 
@@ -286,7 +285,7 @@ def _transport_kind(given: Mapping[str, Any], ignored: tuple[str, ...]) -> str:
             for written in difflib.get_close_matches(meant, ignored, 1):
                 hint = f"did you write `{printable(written)}` instead of `{meant}`?"
                 raise _EntryError(f"it has neither `command` nor `url`; {hint}")
-        raise _EntryError("it has neither `command` nor `url`")
+        raise _EntryError("it has neither `command` nor `url`; add one of them")
     return kinds[0]
 
 

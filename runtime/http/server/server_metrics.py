@@ -63,5 +63,5 @@ def _make_instruments(states: WeakSet[AppState]) -> None:
         "mcpgen.server.kept", [kept], unit="By", description="Bytes that are kept for clients, estimated."
     )
     own.create_observable_counter(
-        "mcpgen.server.refusals", [refused], description="Requests that were refused for want of room or rate."
+        "mcpgen.server.refusals", [refused], description="Requests that were refused because of a limit (429 and 503)."
     )

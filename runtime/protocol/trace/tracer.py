@@ -218,8 +218,8 @@ class Tracer:
         if named is UNSET:
             revision = self._negotiated or self._latest
             if revision is None and method != "ping" and self._proposed is not None:
-                reason = "`initialize` is not answered yet; the message is checked against the revision in that request"
-                draft.note("revision", "", f"{reason}, {self._proposed}")
+                reason = "`initialize` is not answered yet, so the message is checked against"
+                draft.note("revision", "", f"{reason} {self._proposed}")
                 return self._proposed
             if revision is None and method != "ping":
                 reason = "the request has no revision: `initialize` negotiated none, and its `_meta` names none"

@@ -12,6 +12,7 @@ from msgspec import NODEFAULT, UNSET, Struct, UnsetType, ValidationError
 from msgspec.structs import asdict
 
 from mcpgen.runtime.errors import RequestError, UsageError, quoted
+from mcpgen.runtime.protocol.argument_checks import check_icons
 from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.protocol.value_types import any_object
 from mcpgen.runtime.server.functions.media import Media
@@ -123,6 +124,7 @@ def make_prompt(  # noqa: PLR0913 (one per member of a prompt's definition)
     Raises:
         UsageError: The function cannot be a prompt.
     """
+    check_icons(icons)
     signature = read_signature(function)
     prompt_name = signature.name if name is None else name
     if not prompt_name:

@@ -44,8 +44,9 @@ def check_definition(definition: msgspec.Struct, label: str) -> None:
     check_fields(definition, f"in the decorator of {label}")
     fault = sent_value_fault(models.decode(msgspec.json.encode(definition), kind))
     if fault is not None:
-        place = f"{kind.__name__} at {pointer_to(fault[0])}"
-        raise UsageError(f"an option in the decorator of {label} is not valid in {place}: {fault[1]}")
+        names = dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
+        place = f" at {pointer_to(fault[0][1:])}" if fault[0][1:] else ""
+        raise UsageError(f"`{names[str(fault[0][0])]}` in the decorator of {label} is not valid{place}: {fault[1]}")
 
 
 def _check_annotations(definition: msgspec.Struct, label: str) -> None:

@@ -11,6 +11,7 @@ from msgspec import UNSET, Struct, UnsetType, ValidationError
 from msgspec.structs import asdict
 
 from mcpgen.runtime.errors import RequestError, UsageError
+from mcpgen.runtime.protocol.argument_checks import check_icons
 from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.protocol.value_syntax import uri_fault
 from mcpgen.runtime.protocol.value_types import any_object
@@ -175,6 +176,7 @@ def make_resource(  # noqa: PLR0913 (one per member of a resource's definition)
     Raises:
         UsageError: The function cannot be a resource, or *uri* is neither a URI nor a template.
     """
+    check_icons(icons)
     signature = read_signature(function)
     resource_name = signature.name if name is None else name
     if not resource_name:

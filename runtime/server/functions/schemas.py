@@ -16,7 +16,7 @@ import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, ValidationError, defstruct, field
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.protocol.value_types import any_object, any_schema, dump_value, unmarked
+from mcpgen.runtime.protocol.value_types import any_object, any_schema, dump_value, unknown_class_text, unmarked
 from mcpgen.runtime.server.functions.signatures import Annotation, arms, origin_of
 
 if TYPE_CHECKING:
@@ -44,11 +44,11 @@ def schema_of(annotation: Annotation, what: str) -> dict[str, Any]:
         )
         msgspec.json.Decoder(annotation, dec_hook=any_object)
     except (TypeError, RecursionError) as error:
-        reason = str(error).partition("\n")[0]
+        reason, remedy = str(error).partition("\n")[0], ""
         if "custom types" in reason:
-            reason = "msgspec does not know this class"
+            reason, remedy = unknown_class_text(annotation)
         raise UsageError(
-            f"{what} has the type {annotation!r}, which has no JSON Schema ({reason}); {_remedy(reason)}"
+            f"{what} has the type {annotation!r}, which has no JSON Schema ({reason}); {remedy or _remedy(reason)}"
         ) from error
     whole = cast("dict[str, Any]", unmarked(_hoisted(_whole(schema, definitions))))
     return in_declared_order(whole, annotation)

@@ -31,7 +31,7 @@ from mcpgen.runtime.errors import (
     UsageError,
     quoted,
 )
-from mcpgen.runtime.protocol.argument_checks import check_flags
+from mcpgen.runtime.protocol.argument_checks import check_flags, check_icons
 from mcpgen.runtime.protocol.exception_groups import sole_exception
 from mcpgen.runtime.protocol.hash_collisions import hash_check
 from mcpgen.runtime.protocol.newest import ErrorCode, models
@@ -232,6 +232,7 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
     """
     if task not in {False, True, "always", "deferred"}:
         raise UsageError(f"`task` is {task!r}; it must be True, False, 'always' or 'deferred'")
+    check_icons(icons)
     check_flags(replay=replay, **({} if structured is None else {"structured": structured}))
     signature = read_signature(function)
     tool_name = signature.name if name is None else name

@@ -88,7 +88,8 @@ class RedisTaskStore:
             library: Any = import_module("redis")
             self._errors: Any = import_module("redis.exceptions")
         except ImportError as error:
-            raise UsageError("RedisTaskStore(…) needs the package redis; install mcpgen[redis]") from error
+            missing = 'RedisTaskStore(…) needs redis, which is not installed: pip install "mcpgen[redis]"'
+            raise UsageError(missing) from error
         own = {
             "socket_timeout": timeout_seconds,
             "socket_connect_timeout": timeout_seconds,

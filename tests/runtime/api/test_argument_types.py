@@ -149,6 +149,10 @@ CASES: list[tuple[Callable[[], object], str]] = [
         tool(add, meta=5),
         "`meta` in the decorator of tests.runtime.api.test_argument_types.add() is not valid: Expected",
     ),
+    (tool(add, icons=5), "`icons` must be a list of Icon, such as [Icon(src='https://…')], not 5"),
+    (lambda: Server("demo").resource("a://b", icons=ANY or 5)(no_arguments), "`icons` must be a list of Icon, such as"),
+    (lambda: Server("demo").prompt(icons=ANY or 5)(no_arguments), "`icons` must be a list of Icon, such as"),
+    (tool(add, meta={"a b": 1}), "add() is not valid at /a b: it is not a valid key of `_meta`, such as com.example/"),
     (tool(add, icons=[{"src": 5}]), "add() is not valid: Expected `str`, got `int` - at `$.icons[0].src`; correct"),
     (
         lambda: Server("demo").resource("a://b", mime_type=ANY or 5)(no_arguments),

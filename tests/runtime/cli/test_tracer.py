@@ -96,6 +96,14 @@ def test_a_revision_without_a_handshake_here_is_noted_where_it_is_offered(offere
     assert ["/params/protocolVersion"] == [each.pointer for each in initialize.notes]
 
 
+def test_a_request_before_the_answer_to_initialize_is_told_the_revision_that_it_is_checked_against() -> None:
+    beginning = '> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\n'
+    (found,) = after(beginning, '> {"jsonrpc":"2.0","id":2,"method":"tools/list"}\n')
+
+    expected = f"`initialize` is not answered yet, so the message is checked against {HANDSHAKES[-1]}"
+    assert [expected] == [each.reason for each in found.notes]
+
+
 def test_a_stateless_request_names_its_revision_and_its_response_belongs_to_that() -> None:
     request, response = traced(FINE["a stateless request"])
 

@@ -712,26 +712,25 @@ other = EchoServer()
     assert "the one" == serve(f"{text}{name} = Marked()\nlast = EchoServer()").answer()
 
 
+URL_COMPLAINT = (
+    "Error: `serve` runs a Python file, and this is a URL; to look at a running server, use `mcpgen inspect URL`."
+)
+
+
 @pytest.mark.parametrize(
     ("text", "target", "complaint"),
     [
         ("", "missing.py", "Error: There is no file missing.py."),
         ("", "missing.py:server", "Error: There is no file missing.py."),
         ("", "folder/missing", "Error: There is no file folder/missing."),
-        ("", "missing", "Error: There is no module missing."),
-        ("", "missing.part:server", "Error: There is no module missing.part."),
+        ("", "missing", "Error: There is no file or module missing."),
+        ("", "missing.part:server", "Error: There is no file or module missing.part."),
         ("", ".", "Error: . is a folder; give a Python file, such as server.py."),
         ("", "./", "Error: ./ is a folder; give a Python file, such as server.py."),
         ("", "demo..part", "Error: There is no file or module 'demo..part'."),
         ("", ":server", "Error: There is no file or module ''."),
-        (
-            "",
-            "http://127.0.0.1:9/mcp",
-            (
-                "Error: `serve` runs a Python file, and this is a URL; "
-                "to look at a running server, use `mcpgen inspect URL`."
-            ),
-        ),
+        ("", "http://127.0.0.1:9/mcp", URL_COMPLAINT),
+        ("", "https://example.com/mcp", URL_COMPLAINT),
         (
             "",
             "demo.py",

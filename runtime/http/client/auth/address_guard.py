@@ -100,7 +100,7 @@ class AddressGuard:
             self._server_places = await self._own_places()
         usable = [each for each in found if _place(ip_address(each)) in self._server_places]
         if not usable:
-            raise RefusedHost("its address belongs to a private network, but the MCP server is not (see `issuer`)")
+            raise RefusedHost("its address is in a private network, unlike that of the MCP server (see `issuer`)")
         return usable
 
     async def _own_places(self) -> set[_Place]:

@@ -51,7 +51,7 @@ class KeyringTokenStore:
             library: Any = import_module("keyring")
             self._errors: Any = import_module("keyring.errors")
         except ImportError as error:
-            raise UsageError("KeyringTokenStore needs the package keyring; pip install keyring") from error
+            raise UsageError("KeyringTokenStore needs keyring, which is not installed: pip install keyring") from error
         self._service = service
         self._backend: Any = library.get_keyring() if backend is None else backend
         self._locks = FileTokenStore(state_folder() / _LOCKS)

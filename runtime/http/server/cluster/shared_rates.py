@@ -58,7 +58,7 @@ class SharedRates:
             try:
                 await self.settle()
             except ClusterUnavailable as error:
-                _LOG.debug("rates are not shared now: %s", error)  # the worker has logged it
+                _LOG.debug("this worker cannot tell its rates to the others: %s", error)  # the worker has logged it
                 self._forget_full()
 
     async def settle(self) -> None:

@@ -60,7 +60,7 @@ class SharedShares:
             try:
                 await self.tell()
             except ClusterUnavailable as error:
-                _LOG.debug("shares are not shared now: %s", error)  # the worker has logged it
+                _LOG.debug("this worker cannot tell its shares to the others: %s", error)  # the worker has logged it
             self._forget_old()
 
     async def tell(self) -> None:

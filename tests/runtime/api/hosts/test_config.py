@@ -86,7 +86,7 @@ def test_the_value_of_a_variable_is_not_read_for_variables_again(monkeypatch: py
 
 PROBLEMS: dict[str, tuple[Any, str]] = {
     "no object": (SECRET, "the entry must be a JSON object, not a string"),
-    "nothing": ({}, "it has neither `command` nor `url`"),
+    "nothing": ({}, "it has neither `command` nor `url`; add one of them"),
     "a typo": (
         {"comand": SECRET},
         "it has neither `command` nor `url`; did you write `comand` instead of `command`?",
@@ -195,6 +195,7 @@ def test_the_folder_of_the_project_is_that_of_the_file_or_above_the_folder_of_th
         (f'{{"mcpServers": {{"{SECRET}"}}}}'.encode(), "is not valid JSON: line 1, column 26: a colon is missing"),
         ("{}".encode("utf-16"), "is not UTF-8; save it as UTF-8"),
         (f'["{SECRET}"]'.encode(), "the configuration must be a JSON object"),
+        (b'{"mcpServers": {}}', "mcp.json: the configuration names no server; add one"),
         (b" " * (16 * 1024 * 1024 + 1), "has more than 16777216 bytes, so it is not the configuration of a host"),
     ],
 )

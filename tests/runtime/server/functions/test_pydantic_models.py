@@ -287,7 +287,16 @@ class Opaque:
     """A class that neither library knows."""
 
 
-@pytest.mark.parametrize("kind", [Holder, dict[str, Address | Opaque], list[Address | Opaque]])
+def test_a_struct_that_holds_a_model_is_refused_with_the_model_and_the_way_out() -> None:
+    with pytest.raises(UsageError) as failure:
+        echo(Holder)
+
+    assert f"(msgspec does not know the class {__name__}.Address in it); hold a pydantic model in a" in str(
+        failure.value
+    )
+
+
+@pytest.mark.parametrize("kind", [dict[str, Address | Opaque], list[Address | Opaque]])
 def test_a_type_that_pydantic_cannot_validate_is_refused_at_registration(kind: Any) -> None:
     with pytest.raises(UsageError, match=r"^parameter `value` of .*it\(\) has the type .*; (beside|use)"):
         echo(kind)

@@ -278,6 +278,7 @@ def test_what_no_schema_can_say_is_refused_with_function_parameter_and_way_out()
     def positional(a: int, /) -> None: ...
     def bare(a) -> None: ...  # type: ignore[no-untyped-def]  # noqa: ANN001 (what is tested)
     def custom(a: Opaque) -> None: ...
+    def inner(a: list[tuple[int, Opaque]]) -> None: ...
     def union(a: list[Point | Tree]) -> None: ...
     def raw(a: Raw) -> None: ...
     def none(a: int = None) -> None: ...  # type: ignore[assignment]  # noqa: RUF013 (what is tested)
@@ -290,7 +291,8 @@ def test_what_no_schema_can_say_is_refused_with_function_parameter_and_way_out()
         (options, "takes `**more`", "of the type `dict`"),
         (positional, "parameter `a` of", "remove the `/`"),
         (bare, "parameter `a` of", "write its type"),
-        (custom, "parameter `a` of", "use a type that msgspec supports"),
+        (custom, "(msgspec does not know this class)", "use a type that msgspec supports"),
+        (inner, f"(msgspec does not know the class {__name__}.Opaque in it)", "use a type that msgspec supports"),
         (union, "parameter `a` of", "use Structs with tags"),
         (raw, "parameter `a` of", "annotate it with `object`"),
         (none, "parameter `a` of", "write `a: … | None = None`"),
