@@ -179,8 +179,7 @@ class Context(AccessContext, ChangeNotifier, Generic[StateT_co]):
         Spec:
             ext-tasks, "Task Creation": what the client must answer before is answered first.
         """
-        tasks, exchange = self._engine.tasks, self._exchange
-        return tasks is not None and exchange is not None and tasks.defer(self._session, exchange)
+        return self._exchange is not None and self._engine.defer(self._session, self._exchange)
 
     @awaited
     async def log(self, level: Level, data: object, *, logger: str | None = None) -> None:

@@ -25,6 +25,7 @@ from mcpgen.runtime.server.change_delivery import ChangeDelivery
 from mcpgen.runtime.server.elicitation_ids import ElicitationIds
 from mcpgen.runtime.server.fair_turns import FairTurns
 from mcpgen.runtime.server.functions.worker_threads import CALLER
+from mcpgen.runtime.server.interfaces import NOT_DEFERRED
 from mcpgen.runtime.server.ledger import HANDLER_BYTES, Ledger
 from mcpgen.runtime.server.list_changes import ListChanges
 from mcpgen.runtime.server.parked_requests import ParkedRequests
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.limits import Limits
     from mcpgen.runtime.protocol.extension_codec import ExtensionNotification
-    from mcpgen.runtime.server.exchange import SessionOutput
+    from mcpgen.runtime.server.exchange import Exchange, SessionOutput
     from mcpgen.runtime.server.handler_table import HandlerTable
     from mcpgen.runtime.server.interfaces import EngineTasks
     from mcpgen.runtime.transports.event_loops import EventLoop
@@ -247,6 +248,17 @@ class Engine:
             if each is not connection:
                 each.expire_later()
                 return
+
+    def defer(self, session: Any, exchange: Exchange) -> bool:
+        """Make a task of a call whose function runs already; return whether the call is a task.
+
+        Raises:
+            RequestError: There is no room for another task.
+            UsageError: The call is not of a tool that may be a task.
+        """
+        if self.tasks is None:
+            raise UsageError(NOT_DEFERRED)
+        return self.tasks.defer(session, exchange)
 
     def functions_changed(self, notifications: tuple[str, ...]) -> None:
         """Read the handlers again, and send *notifications* soon to the clients that are subscribed to them.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.engine import Engine
     from mcpgen.runtime.server.exchange import Exchange, OpenRequest
 
-__all__ = ["EngineTasks", "TaskDeclarations"]
+__all__ = ["NOT_DEFERRED", "EngineTasks", "TaskDeclarations"]
+
+NOT_DEFERRED: Final = 'ctx.defer() is for tools that may be tasks; register this one with `task="deferred"`'
 
 
 class EngineTasks(Protocol):

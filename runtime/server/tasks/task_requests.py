@@ -28,6 +28,7 @@ from mcpgen.runtime.server import notifications
 from mcpgen.runtime.server.exchange import ResponseBody
 from mcpgen.runtime.server.extensions import missing_extension
 from mcpgen.runtime.server.functions.tools import TaskSupport
+from mcpgen.runtime.server.interfaces import NOT_DEFERRED
 from mcpgen.runtime.server.ledger import request_bytes
 from mcpgen.runtime.server.tasks.extension_tasks import EXTENSION, ExtensionTasks, principal_of_user
 from mcpgen.runtime.server.tasks.handshake_tasks import Tasks
@@ -185,7 +186,7 @@ class TaskRequests:
             return True
         is_fast = exchange.handler.slow_path is not None  # those tools are no tasks, and `params` are their arguments
         if is_fast or exchange.handler.method != "tools/call" or self._support(exchange.params.name) == "forbidden":
-            raise UsageError('ctx.defer() is for tools that may be tasks; register this one with `task="deferred"`')
+            raise UsageError(NOT_DEFERRED)
         if request is None or request.peer.era == "handshake" or EXTENSION not in request.peer.extensions:
             return False
 

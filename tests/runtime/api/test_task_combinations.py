@@ -98,14 +98,15 @@ async def test_middleware_runs_once_around_a_deferred_task(revision: str) -> Non
 
 
 @BOTH
-async def test_a_tool_that_may_be_no_task_cannot_become_one(revision: str) -> None:
+@pytest.mark.parametrize("has_tasks", [True, False])
+async def test_a_tool_that_may_be_no_task_cannot_become_one(revision: str, has_tasks: bool) -> None:  # noqa: FBT001
     server = Server("bakery", debug=True)
 
     @server.tool(scopes=["bake"])
     async def plain(name: str, ctx: Context) -> str:
         return f"{name} {await ctx.defer()}"
 
-    @server.tool(task=True)
+    @server.tool(task=has_tasks)
     async def bake() -> str:
         return "bread"
 
