@@ -343,6 +343,9 @@ class SessionOutput:
     def held(self, request: OpenRequest, /) -> None:
         """Note that *request* is answered later, although no handler runs for it."""
 
+    def follow_task(self, request: OpenRequest, task_id: str, /) -> None:
+        """Send the messages of a task with the answer to *request*, its open ``tasks/result``, if both can wait."""
+
     def start(self, exchange: Exchange) -> None:
         """Run the handler of *exchange*."""
 

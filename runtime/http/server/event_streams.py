@@ -71,10 +71,10 @@ class EventStream(Struct, eq=False):
     @property
     def is_reachable(self) -> bool:
         """Whether a message that is written now can reach the client."""
-        return not self.has_ended and (self._is_connected or self.is_resumable)
+        return not self.has_ended and (self.is_connected or self.is_resumable)
 
     @property
-    def _is_connected(self) -> bool:
+    def is_connected(self) -> bool:
         """Whether a connection takes messages; a response may have ended some turns before it is detached."""
         return self.response is not None and not self.response.has_ended
 
@@ -87,7 +87,7 @@ class EventStream(Struct, eq=False):
         """Send *message* now, or when the client resumes the stream."""
         if self.has_ended:
             return
-        if self.response is not None and self._is_connected:
+        if self.response is not None and self.is_connected:
             self.response.write(message)
             return
         if self.is_resumable:
@@ -127,6 +127,15 @@ class EventStream(Struct, eq=False):
             return False
         self._waiting_bytes += size
         return True
+
+    def take_waiting(self, mark: bytes) -> list[bytes]:
+        """Return the messages with *mark* that wait for a connection; they do not wait any more."""
+        waiting = self._waiting or {}
+        found = [each for each in waiting if mark in each]
+        for each in found:
+            del waiting[each]
+            self._charge(-len(each) - _WAITING_BYTES)
+        return found
 
     def forget_waiting(self) -> None:
         """Drop the messages that wait for a connection."""
@@ -228,7 +237,7 @@ class EventStream(Struct, eq=False):
         """
         if self.response is None or response not in (None, self.response):
             return
-        if retry_ms is not None and self._is_connected:
+        if retry_ms is not None and self.is_connected:
             self.response.write_event(self._store_event(b"", retry_ms))
         self.response.end()
         self.response = None

@@ -2,8 +2,8 @@
 
 Theory of operation. A message that belongs to a request is sent in the response to the POST that brought the request.
 All other messages go to the session's GET stream, which the client opens with GET; so do messages of a request whose
-own stream cannot be reached any more. The requests of one POST, several if it is a batch, share one `EventStream`,
-which is their `OpenRequest.stream`.
+own stream cannot be reached any more, unless it is a task with a stream of its own (`TaskStreams`). The requests of one
+POST, several if it is a batch, share one `EventStream`, which is their `OpenRequest.stream`.
 
 Each GET without `Last-Event-ID` opens a stream with a name of its own, in place of the GET stream before it. A client
 that resumes one that was replaced is sent what it has missed there, and then a new GET stream.
@@ -22,8 +22,9 @@ from mcpgen.generated.registry import REVISIONS, Labels
 from mcpgen.runtime.http.server.event_streams import EventStream
 from mcpgen.runtime.http.server.open_requests import CountedConnection
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
+from mcpgen.runtime.http.server.task_streams import TaskStreams, task_mark
 from mcpgen.runtime.http.sse import encode_event
-from mcpgen.runtime.protocol.messages import Batch, Malformed
+from mcpgen.runtime.protocol.messages import Batch
 from mcpgen.runtime.server.dispatcher import take
 from mcpgen.runtime.server.event_store import event_id
 from mcpgen.runtime.server.exchange import Exchange
@@ -34,14 +35,14 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.server.client_address import Client
     from mcpgen.runtime.http.server.open_requests import Ticket
     from mcpgen.runtime.limits import HttpLimits
-    from mcpgen.runtime.protocol.messages import Message
+    from mcpgen.runtime.protocol.messages import Malformed, Message
     from mcpgen.runtime.server.engine import Engine
     from mcpgen.runtime.server.event_store import EventStore
     from mcpgen.runtime.server.exchange import OpenRequest
     from mcpgen.runtime.server.quota import Entry, Quota
     from mcpgen.runtime.transports.spawner import Spawner
 
-__all__ = ["BUSY", "HALF_OPEN", "IDLE", "HttpSession", "is_get_stream", "malformed_batch"]
+__all__ = ["BUSY", "HALF_OPEN", "IDLE", "HttpSession", "is_get_stream"]
 
 # The ranks of sessions in their quota: those whose client has not sent a second request, those in which nothing is
 # open, and all others.
@@ -78,6 +79,7 @@ class HttpSession(CountedConnection):
         on_give_way: Ends the session early; None before it is added to the table.
         get_stream: The stream of messages that belong to no request; it is renamed when another one replaces it.
         streams: The streams of requests that have not ended, by name.
+        task_streams: Those of ``tasks/result``.
         open_requests: The number of HTTP requests that are being answered.
         last_used: When it was last used, by the application's clock.
     """
@@ -98,6 +100,7 @@ class HttpSession(CountedConnection):
         "on_give_way",
         "open_requests",
         "streams",
+        "task_streams",
     )
 
     def __init__(  # noqa: PLR0913 (the parts that a session is put together from)
@@ -118,6 +121,7 @@ class HttpSession(CountedConnection):
         self.get_stream: EventStream = self._new_get_stream(f"{streams_id}.0", store, limits)
         super().__init__(engine, self.get_stream, spawner, quota, client)
         self.streams: dict[str, EventStream] = {}
+        self.task_streams: TaskStreams = TaskStreams()
         self.open_requests: int = 0
         self.last_used: float = 0
         self._store = store
@@ -281,6 +285,11 @@ class HttpSession(CountedConnection):
         if self._current_stream is not None:
             request.stream = self._current_stream
 
+    def follow_task(self, request: OpenRequest, task_id: str, /) -> None:
+        """Send the messages of a task on the stream of *request*, its open ``tasks/result``."""
+        if request.stream is not None:
+            self.task_streams.add(task_id, request.stream, self.get_stream)
+
     def start(self, exchange: Exchange) -> None:
         """Run the handler of *exchange*."""
         if exchange.request is not None and self._current_stream is not None:
@@ -288,7 +297,7 @@ class HttpSession(CountedConnection):
         super().start(exchange)
 
     def send(self, message: bytes, about: Exchange | OpenRequest | None, /) -> None:
-        """Write *message* to the stream of its request, or else to the GET stream."""
+        """Write *message* to the stream of its request, or else of its task, or else to the GET stream."""
         self._target(about).write(message)
 
     def respond(self, message: bytes, request: OpenRequest | None, /) -> None:
@@ -361,6 +370,7 @@ class HttpSession(CountedConnection):
     def _end(self, stream: EventStream, *, has_answer: bool = False) -> None:
         stream.end(has_answer=has_answer)
         self.streams.pop(stream.name, None)
+        self.task_streams.remove(stream)
         if stream.is_resumable:
             self._note_ended(stream)
 
@@ -379,19 +389,12 @@ class HttpSession(CountedConnection):
     def _target(self, about: Exchange | OpenRequest | None) -> EventStream:
         request = about.request if isinstance(about, Exchange) else about
         stream = None if request is None else self._stream(request)
-        return self.get_stream if stream is None or not stream.is_reachable else stream
+        if stream is not None and stream.is_reachable:
+            return stream
+        task = about.task if isinstance(about, Exchange) else None
+        return (None if task is None else self.task_streams.find(task_mark(task.task_id))) or self.get_stream
 
 
 def is_get_stream(name: str) -> bool:
     """Return whether *name* is that of a GET stream of a session: its count begins with 0."""
     return name.rpartition(".")[2].startswith("0")
-
-
-def malformed_batch(batch: Batch) -> Malformed | None:
-    """Return the first fault of a batch that has no valid message; None if it has one.
-
-    Spec:
-        2025-03-26, basic/transports, "Sending Messages to the Server": a batch that is refused has an error status.
-    """
-    faults = [each for each in batch.items if isinstance(each, Malformed) and each.id is None]
-    return faults[0] if len(faults) == len(batch.items) else None

@@ -112,7 +112,7 @@ class PostRequest(HttpRequest, eq=False):
                 message = state.engine.reading.reread(body, message, limits)
             meta = read_meta(message.params) if isinstance(message, Request) else None
             is_stateless = self._is_stateless(message, meta)
-            if state.cluster is not None and await self._is_relayed(state.cluster, meta, is_stateless):
+            if state.cluster is not None and await self._is_relayed(state.cluster, message, meta, is_stateless):
                 return
             session = None if is_stateless else session_request.find_session(self)
             may_lack_scopes = state.tokens is not None and not state.has_scopes(self.client)
@@ -172,12 +172,15 @@ class PostRequest(HttpRequest, eq=False):
     async def _is_relayed(
         self,
         cluster: SharedState,
+        message: Message | Batch | Malformed,
         meta: RequestMeta | None,
         is_stateless: bool,  # noqa: FBT001 (of `serve`)
     ) -> bool:
         """Return whether another worker has answered; read the session from the cluster if necessary."""
         if not is_stateless:
             await cluster.prepare(self.headers)
+            if isinstance(message, Request) and message.method == "tasks/result" and self.open_ticket() is not None:
+                return await cluster.relay_result(self.headers, self.client, self.body, self.receive, self.send)
         elif meta is not None and meta.request_state is not UNSET and self.open_ticket() is not None:
             state, receive, send = str(meta.request_state), self.receive, self.send
             return await cluster.relay_retry(state, self.headers, self.client, self.body, receive=receive, send=send)

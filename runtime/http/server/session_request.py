@@ -13,7 +13,6 @@ from msgspec import UNSET
 
 from mcpgen.runtime.http.server import responses
 from mcpgen.runtime.http.server.direct_calls import finish_call
-from mcpgen.runtime.http.server.http_session import malformed_batch
 from mcpgen.runtime.http.server.open_requests import request_count
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol import headers as http
@@ -77,6 +76,16 @@ async def serve(post: HttpRequest, message: Message | Batch | Malformed) -> None
         await responses.send_error(post.send, 400, _NO_SESSION_ID, request_id=request_id)
 
 
+def _malformed_batch(batch: Batch) -> Malformed | None:
+    """Return the first fault of a batch that has no valid message; None if it has one.
+
+    Spec:
+        2025-03-26, basic/transports, "Sending Messages to the Server": a batch that is refused has an error status.
+    """
+    faults = [each for each in batch.items if isinstance(each, Malformed) and each.id is None]
+    return faults[0] if len(faults) == len(batch.items) else None
+
+
 async def _start_session(post: HttpRequest, request: Request) -> None:
     """Answer `initialize`, and start a session if the answer is no error."""
     state = post.state
@@ -114,7 +123,7 @@ async def _serve_in_session(post: HttpRequest, session: HttpSession, message: Me
         await post.refuse(message)
     elif isinstance(message, Batch) and not envelope.allows_batches(revision):
         await post.refuse(Malformed(Fault.NO_BATCHES))
-    elif isinstance(message, Batch) and (malformed := malformed_batch(message)) is not None:
+    elif isinstance(message, Batch) and (malformed := _malformed_batch(message)) is not None:
         await post.refuse(malformed)
     else:
         await answer(post, session, message)

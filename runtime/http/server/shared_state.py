@@ -72,6 +72,15 @@ class SharedState(Protocol):
         """
         ...
 
+    async def relay_result(
+        self, headers: Mapping[str, str], client: Client, body: bytes, receive: _Receive, send: _Send
+    ) -> bool:
+        """Have a ``tasks/result`` answered by the home of its session, which gets the messages of the task.
+
+        Return False if that is this worker, or has ended.
+        """
+        ...
+
     async def relay_stream(self, headers: Mapping[str, str], client: Client, receive: _Receive, send: _Send) -> bool:
         """Have a GET answered by the worker that has the stream; return False if that is this worker."""
         ...

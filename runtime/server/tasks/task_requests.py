@@ -339,6 +339,8 @@ class TaskRequests:
                 params.task_id, principal=principal, deliver=deliver, access=request.access
             )
             self._worker_of(session.engine).wake()  # another worker may end the task
+            if session.exchanges.get(request.id) is request:
+                session.output.follow_task(request, params.task_id)
         except BaseException:
             session.exchanges.pop(request.id, None)
             session.release(request)

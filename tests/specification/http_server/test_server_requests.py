@@ -12,6 +12,7 @@ from mcpgen.runtime.api.server import Server
 from mcpgen.runtime.server.context import Context  # noqa: TC001 (the server looks at it)
 from tests.specification.citation import since
 from tests.specification.http_server.http_clients import STATELESS, caller, cancellation, joined
+from tests.specification.http_server.http_site import WORKERS
 from tests.specification.http_server.revision_sets import on_both_loops, spec, with_sessions
 from tests.specification.http_server.stream_tools import behaviour, demo
 
@@ -194,6 +195,38 @@ async def test_what_is_asked_outside_of_any_request_comes_on_the_session_s_own_s
 
     assert "roots/list" == question["method"]
     assert [["file:///b"]] == [[each.uri for each in one] for one in found]
+
+
+@spec("2025-11-25", "basic/utilities/tasks#input-required-status", "b2c7832d")
+@spec("2025-11-25", "basic/transports#listening-for-messages-from-the-server", "0c79357f")
+@pytest.mark.skipif(WORKERS > 1, reason="workers refuse tasks in memory, and share no store here")
+@pytest.mark.parametrize("asked_first", [True, False])
+async def test_a_task_asks_on_the_stream_of_its_result(*, asked_first: bool) -> None:
+    """A client that opens no GET stream opens this one, before or after the status is ``input_required``."""
+    server, gate = Server("bakery", version="1"), anyio.Event()
+
+    @server.tool(task=True)
+    async def bake(ctx: Context) -> str:
+        await gate.wait()
+        return (await ctx.elicit("Which bread?", {"properties": {"name": {"type": "string"}}})).action
+
+    async with caller(server, "2025-11-25", ABLE) as peer:
+        session = None if asked_first else await peer.listen().begun()
+        task = (await peer.result("tools/call", '"name":"bake","arguments":{},"task":{}'))["task"]["taskId"]
+        if asked_first:
+            gate.set()
+            await peer.web.quiet()
+        stream = peer.send("tasks/result", f'"taskId":"{task}"')
+        await peer.web.quiet()
+        gate.set()
+        question = await stream.message()
+        await peer.answer(question, '{"action":"decline"}')
+        (said,) = await stream.messages()
+        told = [] if session is None else [json.loads(each.data)["method"] for each in session.pending if each.data]
+
+    assert "elicitation/create" == question["method"]
+    assert "decline" == said["result"]["content"][0]["text"]
+    assert {"notifications/tasks/status"} >= set(told)
 
 
 @spec("2026-07-28", "basic/patterns/index", "ebc4a5b1")

@@ -13,10 +13,9 @@ from mcpgen.runtime.http.server.cluster.request_relay import RelayLost, RequestR
 from mcpgen.runtime.http.server.cluster.session_copies import SessionCopies
 from mcpgen.runtime.http.server.cluster.shared_events import SharedEvents
 from mcpgen.runtime.http.server.cluster.shared_rates import SharedRates
-from mcpgen.runtime.http.server.cluster.shared_session import SharedHttpSession
+from mcpgen.runtime.http.server.cluster.shared_session import SharedHttpSession, is_of_get_stream, worker_of_event
 from mcpgen.runtime.http.server.cluster.shared_shares import SharedShares
 from mcpgen.runtime.http.server.cluster.state_keys import StateKeys
-from mcpgen.runtime.http.server.http_session import is_get_stream
 from mcpgen.runtime.http.server.post_request import PostRequest
 from mcpgen.runtime.http.server.session_table import random_id
 from mcpgen.runtime.protocol import envelope
@@ -31,7 +30,6 @@ from mcpgen.runtime.server.cluster.worker_messages import (
     decode_access,
     encode_access,
 )
-from mcpgen.runtime.server.event_store import parse_event_id
 from mcpgen.runtime.server.input_required import process_of_state
 from mcpgen.runtime.server.notifications import CANCELLED, brief_cancellation
 
@@ -253,7 +251,7 @@ class HttpCluster:
             copy = self._state.sessions.find(session_id, client.user)
             if copy is None:
                 return False
-            target = _shared(copy).home if last_event_id is None else _worker_of_event(last_event_id)
+            target = _shared(copy).home if last_event_id is None else worker_of_event(last_event_id)
             if target is None or target == self._worker.number:
                 return False
             request = self._relayed("get", headers, client)
@@ -265,7 +263,7 @@ class HttpCluster:
             if await self._worker.is_alive(target):
                 raise ClusterUnavailable("the worker that has the stream does not listen now")
             if last_event_id is not None:  # the events of its streams are in the cluster
-                if not _is_of_session(last_event_id):
+                if not is_of_get_stream(last_event_id):
                     return False
                 last_event_id = None  # but the stream of the session goes on at the home
                 continue
@@ -308,6 +306,18 @@ class HttpCluster:
         if target == self._worker.number:
             return False
         return await self._forward(target, self._relayed("post", headers, client, body), receive, send)
+
+    async def relay_result(
+        self, headers: Mapping[str, str], client: Client, body: bytes, receive: Receive, send: Send
+    ) -> bool:
+        """Have a ``tasks/result`` answered by the home of its session, which gets the messages of the task.
+
+        Return False if that is this worker, or has ended.
+        """
+        copy = self._state.sessions.find(headers.get(http.SESSION, ""), client.user)
+        if copy is None or _shared(copy).is_home:
+            return False
+        return await self._forward(_shared(copy).home, self._relayed("post", headers, client, body), receive, send)
 
     async def _forward(self, target: int, request: RelayedRequest, receive: Receive | None, send: Send) -> bool:
         """Relay a request that only *target* can answer; return False if that worker has ended."""
@@ -381,17 +391,3 @@ def _shared(session: HttpSession) -> SharedHttpSession:
 
 def _is_cancellation(message: Message | Malformed) -> TypeGuard[Notification]:
     return isinstance(message, Notification) and message.method == CANCELLED
-
-
-def _worker_of_event(last_event_id: str) -> int | None:
-    """Return the number of the worker that has the stream of an event; None if it is no event of ours."""
-    found = parse_event_id(last_event_id.strip())
-    parts = [] if found is None else found[0].split(".")
-    number = parts[1].partition("-")[0] if len(parts) == 3 else ""  # noqa: PLR2004 (of `SessionCopies.new`)
-    return parse_number(number)
-
-
-def _is_of_session(last_event_id: str) -> bool:
-    """Return whether an event is of a stream that a session opens with GET."""
-    found = parse_event_id(last_event_id.strip())
-    return found is not None and is_get_stream(found[0])

@@ -380,7 +380,7 @@ class SessionCopies:
     def _written(self, written: WrittenForSession) -> None:
         copy = self._state.sessions.peek(written.session)
         if isinstance(copy, SharedHttpSession) and copy.is_home:
-            copy.get_stream.write(written.message)
+            (copy.task_streams.find(written.message) or copy.get_stream).write(written.message)
         elif self._state.spawner is not None:  # the home has moved, or moves here now
             self._state.spawner.start(self._write_again, written.session, written.message)
 

@@ -26,6 +26,7 @@ from mcpgen.runtime.protocol.capabilities import client_peer
 from mcpgen.runtime.protocol.messages import Batch, Request
 from mcpgen.runtime.server.cluster.worker import parse_number
 from mcpgen.runtime.server.cluster.worker_messages import WrittenForSession
+from mcpgen.runtime.server.event_store import parse_event_id
 from mcpgen.runtime.server.ledger import uris_bytes
 from mcpgen.runtime.server.subscriptions import wants_change
 
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.event_store import EventStore
     from mcpgen.runtime.server.exchange import Exchange
 
-__all__ = ["HOME", "SharedHttpSession", "client_of", "stream_tag"]
+__all__ = ["HOME", "SharedHttpSession", "client_of", "is_of_get_stream", "stream_tag", "worker_of_event"]
 
 HOME: Final = "home"
 
@@ -322,6 +323,20 @@ def client_of(fields: Mapping[str, bytes]) -> Client:
     """Return who started the session of a record."""
     user = fields[_USER].decode("utf-8", "surrogatepass")
     return Client(user, fields[_OWNER].decode("utf-8", "surrogatepass"), is_known=bool(user))
+
+
+def worker_of_event(last_event_id: str) -> int | None:
+    """Return the number of the worker that has the stream of an event; None if it is no event of ours."""
+    found = parse_event_id(last_event_id.strip())
+    parts = [] if found is None else found[0].split(".")
+    number = parts[1].partition("-")[0] if len(parts) == 3 else ""  # noqa: PLR2004 (of `SessionCopies.new`)
+    return parse_number(number)
+
+
+def is_of_get_stream(last_event_id: str) -> bool:
+    """Return whether an event is of a stream that a session opens with GET."""
+    found = parse_event_id(last_event_id.strip())
+    return found is not None and is_get_stream(found[0])
 
 
 def _text(value: str) -> bytes:

@@ -66,6 +66,11 @@ def new_server(request: pytest.FixtureRequest, cluster: Callable[[], Cluster], t
             form = await ctx.elicit("Who?", {"properties": {"name": {"type": "string"}}})
             return form.action
 
+        @server.tool(task=True)
+        async def ask_later(ctx: Context) -> str:
+            await played.gate.wait()
+            return (await ctx.elicit("Who?", {"properties": {"name": {"type": "string"}}})).action
+
         return server
 
     return new, played
@@ -173,6 +178,31 @@ async def test_a_task_asks_its_client_through_any_worker(
             done = {"result": await asked(workers.at(1, client), "tasks/result", task)}
 
     assert "decline" == done["result"]["content"][0]["text"]
+
+
+@pytest.mark.parametrize("asked_first", [True, False])
+async def test_a_task_asks_on_the_stream_of_its_result_at_another_worker(
+    new_server: Any, cluster: Callable[[], Cluster], *, asked_first: bool
+) -> None:
+    """The home is the first worker, the function runs in the second, and the client waits at the third."""
+    new, played = new_server
+    async with running(new, cluster) as workers:
+        client = await client_of(workers, "2025-11-25")
+        task = await created(workers.at(1, client), "ask_later")
+        if asked_first:
+            played.gate.set()
+            await until(workers.at(0, client), task, "input_required")
+        stream = workers.at(2, client).send("tasks/result", f'"taskId":"{task}"', identity=50)
+        home = workers.front.apps[0]._state.sessions.peek(client.session)
+        while not home.session.exchanges:  # noqa: ASYNC110 (which nothing announces)
+            await anyio.sleep(0.01)
+        played.gate.set()
+        question = await stream.message()
+        await workers.at(0, client).answer(question, '{"action":"decline"}')
+        (said,) = await stream.messages()
+
+    assert "elicitation/create" == question["method"]
+    assert "decline" == said["result"]["content"][0]["text"]
 
 
 async def kill(workers: Workers, number: int) -> None:
