@@ -61,6 +61,7 @@ __all__ = [
     "encode_response",
     "error_json",
     "refusal",
+    "request_id_in",
     "unknown_id",
 ]
 
@@ -126,6 +127,18 @@ def decode_oversized(line: OversizedLine) -> Malformed:
     """Return a message that was too long to read, with its id and kind if they could be read."""
     found = malformed_message(Fault.TOO_LONG, line.head, line.tail)
     return Malformed(found.fault, found.id, found.kind, line.limit_bytes)
+
+
+def request_id_in(frame: bytes) -> RequestId | UnsetType:
+    """Return the id of the request in *frame*, which is refused before it is decoded; UNSET if it has none to be read.
+
+    Nothing but the id and the method is decoded.
+
+    Spec:
+        2025-11-25, basic/index, "Error Responses": they MUST include the same ID as the request.
+    """
+    found = _refused_for_values(frame, 0)
+    return UNSET if found.id is None or found.kind in ("notification", "response") else found.id
 
 
 def _message(wire: _Wire, frame_bytes: int) -> Message | Malformed:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.server.auth.protection import Protect
     from mcpgen.runtime.http.server.auth.resource_metadata import ResourceMetadata
     from mcpgen.runtime.http.server.auth.token_check import TokenCheck
+    from mcpgen.runtime.http.server.post_request import Refusal
     from mcpgen.runtime.http.server.responses import Receive, Scope, Send
     from mcpgen.runtime.server.cluster.cluster import Cluster
     from mcpgen.runtime.server.engine import Engine
@@ -179,9 +180,7 @@ class Application:
                 # The rest of the body is not read, so the connection cannot be used for another request.
                 await responses.send_error(send, error.status, error.reason, headers=((b"connection", b"close"),))
             except ClusterUnavailable as error:
-                _LOG.debug("%s", error)
-                reason = "the workers of this server cannot reach each other now; try again"
-                await responses.send_error(send, 503, reason, headers=(responses.RETRY_AFTER,))
+                await responses.send_unreachable(send, error)
         except responses.ClientDisconnected as disconnected:
             _LOG.debug("%s", disconnected)
 
@@ -328,7 +327,7 @@ class Application:
         if method == "POST":
             refused = refusal(headers.get("content-type"), headers.get("content-encoding"), headers.get("accept"))
             if refused is not None:
-                return responses.send_error(send, refused.status, refused.reason, headers=refused.headers)
+                return self._refuse_post(refused, headers, client, receive, send)
             return self._serve_post(scope, headers, client, receive, send)
         if method not in ("GET", "DELETE") or not self._engine.handlers.handshake_revisions:
             # 2026-07-28, basic/transports/streamable-http, "Earlier Streamable HTTP Revisions".
@@ -349,6 +348,12 @@ class Application:
         await PostRequest(self._state, headers, client, receive, send, scope).serve(body)
         CALLER.reset(token)  # its task may serve other requests, unless it fails
 
+    async def _refuse_post(
+        self, refused: Refusal, headers: Mapping[str, str], client: Client, receive: Receive, send: Send
+    ) -> None:
+        body = await self._read_body(receive, headers, client)  # the error has the id of the request
+        await responses.send_error(send, refused.status, refused.reason, headers=refused.headers, body=body)
+
     async def _serve_sse(
         self, scope: Scope, headers: Mapping[str, str], client: Client, receive: Receive, send: Send
     ) -> None:
@@ -367,7 +372,7 @@ class Application:
             return
         refused = refusal(headers.get("content-type"), headers.get("content-encoding"))
         if refused is not None:
-            await responses.send_error(send, refused.status, refused.reason, headers=refused.headers)
+            await self._refuse_post(refused, headers, client, receive, send)
             return
         body = await self._read_body(receive, headers, client)
         CALLER.set(Caller(client.owner, self._engine.turns))

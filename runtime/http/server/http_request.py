@@ -68,7 +68,8 @@ class HttpRequest(Struct, eq=False):
 
     async def refuse_overload(self) -> None:
         """Answer that there is no room."""
-        await responses.send_error(self.send, 503, self.state.refusal, headers=(responses.RETRY_AFTER,))
+        headers = (responses.RETRY_AFTER,)
+        await responses.send_error(self.send, 503, self.state.refusal, headers=headers, body=self.body)
 
     async def refuse_rate(self, message: Message | Batch | Malformed, seconds: float) -> None:
         """Answer that the client has to wait for *seconds*."""

@@ -100,7 +100,7 @@ class LegacySse:
             return
         if session is None or session[0].client.user != client.user:
             reason = "the session does not exist or has ended; post to the URL in the stream's first event"
-            await responses.send_error(send, 404, reason)
+            await responses.send_error(send, 404, reason, body=body)
             return
         connection, response = session
         limits = self._state.engine.limits
@@ -109,7 +109,8 @@ class LegacySse:
             message = self._state.engine.reading.reread(body, message, limits)
         if response.is_full and not isinstance(message, Notification | Response | ErrorResponse):
             # Some answers are written even when the buffer is full; only this keeps a client from requesting more.
-            await responses.send_error(send, 503, "the stream holds too many unread bytes (max_buffered_bytes)")
+            reason = "the stream holds too many unread bytes (max_buffered_bytes)"
+            await responses.send_error(send, 503, reason, body=body)
             return
         if await refuse_scopes(self._state, client, send, message, is_sse=True):
             return
@@ -120,7 +121,8 @@ class LegacySse:
             return
         ticket = self._state.open_ticket(client, headers, body, session=session_id, count=request_count(message))
         if ticket is None:
-            await responses.send_error(send, 503, self._state.refusal, headers=(responses.RETRY_AFTER,))
+            reason, later = self._state.refusal, (responses.RETRY_AFTER,)
+            await responses.send_error(send, 503, reason, headers=later, body=body)
             return
         ticket.on_give_way = partial(connection.refuse, ticket)
         connection.ticket, connection.session.access = ticket, client.access
@@ -131,7 +133,7 @@ class LegacySse:
             ticket.release()
         if isinstance(message, Malformed):
             status = 413 if message.fault is Fault.TOO_MANY_VALUES else 400
-            await responses.send_error(send, status, message.reason, code=message.fault.code)
+            await responses.send_error(send, status, message.reason, code=message.fault.code, body=body)
         else:
             await responses.send_empty(send, 202)
 

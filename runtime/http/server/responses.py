@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from math import ceil
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
     from mcpgen.runtime.limits import HttpLimits
     from mcpgen.runtime.protocol.messages import RequestId
+    from mcpgen.runtime.server.cluster.cluster import ClusterUnavailable
     from mcpgen.runtime.transports.spawner import Spawner
 
 __all__ = [
@@ -48,8 +50,11 @@ __all__ = [
     "send_large",
     "send_response",
     "send_unknown_session",
+    "send_unreachable",
     "send_unsupported_revision",
 ]
+
+_LOG = logging.getLogger("mcpgen.http")
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -112,16 +117,18 @@ async def _send_whole(send: Send, body: bytes, status: int, headers: list[Header
 
 
 async def send_large(
-    state: AppState, response: ResponseBuffer, send: Send, on_abort: Callable[[], object] | None
+    state: AppState, response: ResponseBuffer, send: Send, on_abort: Callable[[], object] | None, body: bytes
 ) -> None:
     """Send one large JSON document, all that *response* holds, which is counted until the client has read it.
+
+    *body* is that of the request.
 
     Raises:
         ClientDisconnected: The client has closed its connection, or does not read.
     """
     if response.is_disconnected:
         reason = "clients leave too many bytes unread (max_unread_bytes)"
-        await send_error(send, 503, reason, headers=(RETRY_AFTER,))
+        await send_error(send, 503, reason, headers=(RETRY_AFTER,), body=body)
         return
     response.on_abort = on_abort
     try:
@@ -161,28 +168,43 @@ async def send_error(  # noqa: PLR0913 (the parts of an error, and of a response
     request_id: RequestId | UnsetType = UNSET,
     data: object = None,
     headers: tuple[Header, ...] = (),
+    body: bytes = b"",
 ) -> None:
     """Send a status with a JSON-RPC error in the body.
+
+    Args:
+        send: Of ASGI.
+        status: The status.
+        reason: The message of the error.
+        code: Its code.
+        request_id: The id of the request, if it is known.
+        data: The data of the error.
+        headers: Of the response.
+        body: That of the POST that is refused; if `request_id` is not known, it is read there.
 
     Raises:
         ClientDisconnected: The client has closed its connection.
 
     Spec:
-        2025-11-25, basic/transports, "Sending Messages to the Server": the body may be an error response without an id.
+        2025-11-25, basic/index, "Error Responses": MUST include the same ID as the request; basic/transports, "Sending
+        Messages to the Server": without an id if the message is no request.
     """
+    if request_id is UNSET and body:
+        request_id = envelope.request_id_in(body)
     if status in REFUSALS:
         REFUSALS[status] += 1
     error = Error(code, reason) if data is None else Error(code, reason, data)
     await send_json(send, envelope.encode_error(request_id, error), status, headers)
 
 
-async def send_unsupported_revision(
+async def send_unsupported_revision(  # noqa: PLR0913 (of `send_error`)
     send: Send,
     revision: str,
     served: Sequence[str],
     *,
     code: int | None = None,
     request_id: RequestId | UnsetType = UNSET,
+    body: bytes = b"",
 ) -> None:
     """Refuse a request whose *revision* is not one of those *served*.
 
@@ -191,7 +213,8 @@ async def send_unsupported_revision(
         revision: The revision in the request's header or metadata.
         served: The revisions that the server serves.
         code: The code of the error; by default the one that 2026-07-28 defines.
-        request_id: The id of the request.
+        request_id: The id of the request, if it is known.
+        body: The body of a POST, from which the id is read otherwise.
 
     Raises:
         ClientDisconnected: The client has closed its connection.
@@ -202,11 +225,11 @@ async def send_unsupported_revision(
     """
     error = unsupported_revision(revision, served)
     code = error.code if code is None else code
-    await send_error(send, 400, error.message, code=code, request_id=request_id, data=error.data)
+    await send_error(send, 400, error.message, code=code, request_id=request_id, data=error.data, body=body)
 
 
-async def send_unknown_session(send: Send) -> None:
-    """Refuse a request whose session does not exist, or has ended.
+async def send_unknown_session(send: Send, body: bytes = b"") -> None:
+    """Refuse a request whose session does not exist, or has ended; *body* is that of a POST.
 
     Raises:
         ClientDisconnected: The client has closed its connection.
@@ -214,7 +237,18 @@ async def send_unknown_session(send: Send) -> None:
     Spec:
         2025-11-25, basic/transports, "Session Management".
     """
-    await send_error(send, 404, "the session does not exist or has ended; start a new one with initialize")
+    await send_error(send, 404, "the session does not exist or has ended; start a new one with initialize", body=body)
+
+
+async def send_unreachable(send: Send, error: ClusterUnavailable, body: bytes = b"") -> None:
+    """Refuse a request because the workers of the server cannot reach each other; *body* is that of a POST.
+
+    Raises:
+        ClientDisconnected: The client has closed its connection.
+    """
+    _LOG.debug("%s", error)
+    reason = "the workers of this server cannot reach each other now; try again"
+    await send_error(send, 503, reason, headers=(RETRY_AFTER,), body=body)
 
 
 async def send_response(  # noqa: PLR0913 (the parts of ASGI, and two callbacks)
@@ -226,6 +260,7 @@ async def send_response(  # noqa: PLR0913 (the parts of ASGI, and two callbacks)
     start_stream: Callable[[], object],
     json_seconds: float,
     status: Callable[[bytes], int] | None = None,
+    body: bytes = b"",
 ) -> None:
     """Send the messages of *response*: as one JSON document if possible, as a stream of events otherwise.
 
@@ -237,6 +272,7 @@ async def send_response(  # noqa: PLR0913 (the parts of ASGI, and two callbacks)
         start_stream: Called to make *response* a stream.
         json_seconds: How long the answer may take to be sent as JSON; then a stream is started.
         status: Returns the status for an answer that is sent as JSON; by default 200.
+        body: The body of the request.
     """
     if not response.is_ready:
         await turn()  # most handlers have answered by then
@@ -246,7 +282,7 @@ async def send_response(  # noqa: PLR0913 (the parts of ASGI, and two callbacks)
         try:
             answer = await _wait_for_answer(state, response, start_stream, json_seconds)
             if answer is None and state.is_shutting_down and not response.is_stream and response.is_empty:
-                await send_error(send, 503, "the server is shutting down")
+                await send_error(send, 503, "the server is shutting down", body=body)
                 return
             if answer is None:
                 await _send_events(response, send, state.limits)

@@ -58,13 +58,13 @@ async def serve(post: HttpRequest, message: Message | Batch | Malformed) -> None
         # is stateless; so a server without stateless revisions must not use it, or the client sends no initialize.
         handlers = post.state.engine.handlers
         code = None if handlers.stateless_revisions else ErrorCode.INVALID_REQUEST
-        await responses.send_unsupported_revision(post.send, unsupported, handlers.served, code=code)
+        await responses.send_unsupported_revision(post.send, unsupported, handlers.served, code=code, body=post.body)
         return
     session_id = post.headers.get(http.SESSION)
     if session_id is not None:
         session = post.state.sessions.find(session_id, post.client.user)
         if session is None:
-            await responses.send_unknown_session(post.send)
+            await responses.send_unknown_session(post.send, post.body)
         else:
             await _serve_in_session(post, session, message)
     elif isinstance(message, Request) and message.method == "initialize":
@@ -101,7 +101,7 @@ async def _start_session(post: HttpRequest, request: Request) -> None:
     if not state.sessions.add(session, peer):  # only now, since it may end another client's session
         session.close()
         reason = "there are too many sessions (max_sessions, max_sessions_bytes)"
-        await responses.send_error(post.send, 503, reason, headers=(responses.RETRY_AFTER,))
+        await responses.send_error(post.send, 503, reason, headers=(responses.RETRY_AFTER,), request_id=request.id)
         return
     state.engine.add(session)
     if state.cluster is not None:
@@ -182,7 +182,7 @@ async def _is_settled(
             is_ready = await response.wait_ready(post.state.limits.keep_alive_seconds)
     if await cluster.settle(session, message, post.body):
         return True
-    await responses.send_unknown_session(post.send)
+    await responses.send_unknown_session(post.send, post.body)
     return False
 
 
@@ -196,9 +196,10 @@ async def _send_all(post: HttpRequest, session: HttpSession, stream: EventStream
             response,
             start_stream=partial(_start_stream, session, stream),
             json_seconds=state.limits.stream_after_seconds,
+            body=post.body,
         )
     except _SessionEnded:
-        await responses.send_unknown_session(post.send)
+        await responses.send_unknown_session(post.send, post.body)
 
 
 def _leave(state: AppState, session: HttpSession, stream: EventStream, response: ResponseBuffer) -> None:

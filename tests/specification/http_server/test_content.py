@@ -304,3 +304,31 @@ async def test_a_refusal_is_a_json_rpc_error_that_says_why() -> None:
 
     assert 400 == answer.status
     assert "session" in json.dumps(answer.json["error"]["message"]).lower()
+
+
+@spec("2025-03-26", "basic/index#responses", "d2bdc721")
+@spec("2025-11-25", "basic/index#error-responses", "73250b01")
+@everywhere
+async def test_a_refusal_by_status_has_the_id_of_the_request_if_it_can_be_read(revision: str) -> None:
+    wrong = {
+        406: ("Accept", "application/json"),
+        415: ("Content-Type", "text/plain"),
+        400: ("MCP-Protocol-Version", "1999-01-01"),
+        404: ("Mcp-Session-Id", "unknown"),
+    }
+    async with caller(demo(), revision) as peer:
+        if peer.is_stateless:
+            del wrong[404]
+        body = json.loads(peer.request("a", "tools/list", meta='"x":{"y":[1]}'))
+        del body["id"]
+        requested = json.dumps({**body, "id": "a"}).encode()  # behind what is not decoded
+        said = {
+            status: [
+                await peer.post(each, replaced(peer.lines(requested), *header)).complete()
+                for each in (requested, json.dumps(body).encode())
+            ]
+            for status, header in wrong.items()
+        }
+
+    assert dict.fromkeys(wrong, "a") == {each[0].status: each[0].json["id"] for each in said.values()}
+    assert [] == [each for _, each in said.values() if "id" in each.json]
