@@ -66,7 +66,7 @@ async def read_get_stream(
                 if is_success(response) and response_type(response) == EVENT_STREAM:
                     session.has_get_stream, failures = True, 0
                     has_event = await _receive(response, reader, receiver, session)
-                elif response.status == NOT_FOUND and session.has_get_stream and session.id is not None:
+                elif response.status == NOT_FOUND and _is_about_session(session):
                     return True
                 elif response.status in _RETRY_STATUSES or response.status >= 500:  # noqa: PLR2004 (as HTTP counts)
                     failures += 1
@@ -85,6 +85,17 @@ async def read_get_stream(
         reader.finish()
         await anyio.sleep(retry_delay(reader, failures, idle, _MAX_DELAY_SECONDS))
     return False
+
+
+def _is_about_session(session: HttpSession) -> bool:
+    """Return whether 404 says that the server does not know *session*.
+
+    Some servers have no GET stream and answer 404 instead of 405, so this is tried only once.
+
+    Spec:
+        2025-11-25, basic/transports, "Session Management": after a 404, the client MUST start a new session.
+    """
+    return session.id is not None and (session.has_get_stream or not session.is_replacement)
 
 
 async def _receive(

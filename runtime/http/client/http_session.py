@@ -61,6 +61,7 @@ class HttpSession:
         revision: The negotiated revision; None before.
         is_lost: Whether the server does not know it any more.
         has_get_stream: Whether the server has accepted its GET stream.
+        is_replacement: Whether it replaces a session that the server did not know any more.
         server_requests: The ids of the server's requests that are not answered yet.
         cursors: The hashes of the cursors that the server has sent in it. The server chooses how long a cursor is.
         lost_cursors: The hashes of those of the sessions before.
@@ -74,6 +75,7 @@ class HttpSession:
         self.revision: str | None = None
         self.is_lost: bool = False
         self.has_get_stream: bool = False
+        self.is_replacement: bool = lost is not None
         self.server_requests: OrderedDict[RequestId, None] = OrderedDict()
         self.cursors: dict[int, None] = {}
         self.lost_cursors: dict[int, None] = {}

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from mcpgen import ClientLimits, RequestLost, RequestRefused, TransportClosed
+from mcpgen import ClientLimits, RequestLost, RequestRefused, TransportClosed, connect
 from tests.patience import PATIENCE_SECONDS
 from tests.specification.citation import spec
 from tests.specification.client.scripted_server import initialized, on_both_loops
-from tests.specification.http_client.scripted_http_server import Exchange, Played, closed, opened
+from tests.specification.http_client.scripted_http_server import Exchange, Played, closed, opened, played
 
 if TYPE_CHECKING:
     from mcpgen.runtime.protocol.newest import models
@@ -282,6 +282,34 @@ async def test_without_a_session_404_is_404() -> None:
             await calling.outcome()
 
         assert [] == server.unheard
+
+
+@spec("2025-11-25", "basic/transports#session-management", "596d5817")
+async def test_a_session_that_ends_before_its_first_stream_is_begun_again_once() -> None:
+    """A server that answers the GET of the new session with 404 has no such stream."""
+
+    async def connected(url: str) -> Any:
+        return await connect(url, revisions=["2025-11-25"])
+
+    async with played() as server:
+        connecting = server.start(connected(server.url))
+        await (await server.hear(method="initialize")).result(initialized("2025-11-25"), mcp_session_id="s")
+        await (await server.hear(method="notifications/initialized")).accepted()
+        client = await connecting.outcome()
+        server.is_judged = False
+        streams = [await server.hear("GET")]
+        await streams[0].answer(404)
+        again = await renew(server, "2025-11-25")
+        streams.append(await server.hear("GET"))
+        await streams[1].answer(404)
+        calling = server.start(client.call_tool("a"))
+        called = await server.hear(method="tools/call")
+        await called.result({"content": []})
+        await calling.outcome()
+        await closed(client, server, "t")
+
+    assert "mcp-session-id" not in again.headers
+    assert ["s", "t", "t"] == [each.headers["mcp-session-id"] for each in (*streams, called)]
 
 
 @spec("2025-11-25", "basic/transports#session-management")
