@@ -17,7 +17,14 @@ from mcpgen.runtime.errors import UsageError
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["CacheHint", "CacheHints", "CacheableMethod", "check_cache_hint", "check_cache_hints"]
+__all__ = [
+    "CacheHint",
+    "CacheHints",
+    "CacheableMethod",
+    "check_cache_hint",
+    "check_cache_hints",
+    "not_cacheable",
+]
 
 CacheableMethod: TypeAlias = Literal[
     "server/discover",
@@ -98,3 +105,12 @@ def check_cache_hints(given: CacheHints | None, *, has_handlers: bool) -> CacheH
                 "results"
             )
     return {method: check_cache_hint(f"cache_hints[{method!r}]", hint) for method, hint in given.items()}
+
+
+def not_cacheable(result: Any) -> Any:
+    """Return *result* with the hint that nothing may reuse it, because it depends on the input of a user.
+
+    Spec:
+        2026-07-28, server/utilities/caching, "Cache Key": the results of retries MUST NOT be cached.
+    """
+    return replace(result, **CacheHint().fields) if hasattr(result, "ttl_ms") else result

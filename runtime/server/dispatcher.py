@@ -36,6 +36,7 @@ from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.protocol.reading_policy import SUSPECT, TEXT_ID, meant_id
 from mcpgen.runtime.server import builtin_methods, error_mapping, input_required, notifications, server_requests
 from mcpgen.runtime.server.batch_response import BatchResponse
+from mcpgen.runtime.server.cache_hints import not_cacheable
 from mcpgen.runtime.server.exchange import Exchange, OpenRequest, ResponseBody
 from mcpgen.runtime.server.extensions import encode_result, extension_meta, missing_extension
 from mcpgen.runtime.server.fast_path import plain_json
@@ -272,7 +273,9 @@ def _open(
             raise missing
         peer = client_peer(meta.revision, meta.client_capabilities, meta.client_info, session.limits)
         token, level = meta.progress_token, meta.log_level
-        return OpenRequest(session, message.id, peer, token, level, batch, access=session.access)
+        opened = OpenRequest(session, message.id, peer, token, level, batch, access=session.access)
+        opened.is_retry = meta.request_state is not UNSET or meta.input_responses is not UNSET
+        return opened
     if session.peer is None:
         return builtin_methods.open_before_handshake(session, message, meta)
     return OpenRequest(session, message.id, session.peer, meta.progress_token, UNSET, batch, access=session.access)
@@ -334,6 +337,8 @@ def complete(session: ServerSession, exchange: Exchange, result: Any) -> None:
     if is_stateless and getattr(result, "result_type", "complete") == "input_required":
         input_required.send_input_required(session, exchange, result)
         return
+    if is_stateless and (exchange.request is None or exchange.request.is_retry):
+        result = not_cacheable(result)
     body = encode_result(session.handlers.extensions, exchange, result) if exchange.handler.is_extended else None
     if body is None:
         body = result_json(session.handlers, exchange.handler, exchange.peer, result)

@@ -101,6 +101,7 @@ class OpenRequest(Struct, eq=False):
         size: The bytes that it costs while a handler runs for it; 0 if they are not known yet.
         held_bytes: The bytes that are charged for it, if no handler runs for it.
         access: What its access token allows; None if it has none.
+        is_retry: Whether it has a request state, or answers to requests of the server.
     """
 
     session: Session
@@ -114,6 +115,7 @@ class OpenRequest(Struct, eq=False):
     size: int = 0
     held_bytes: int = 0
     access: Access | None = None
+    is_retry: bool = False
 
 
 class ServerRequest(Struct, eq=False):

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen import Context, Server
+from mcpgen import CacheHint, Context, Server
 from mcpgen.runtime.protocol.newest import models
 from tests.harness.server_wire import connected
 from tests.specification.citation import (
@@ -59,6 +59,32 @@ async def test_what_may_ask_demands_and_goes_on_with_the_answer(
 
     assert "complete" == said["result"]["resultType"]
     assert "octocat" in json.dumps(said["result"][holder])
+
+
+@spec("2026-07-28", "server/utilities/caching#cache-key", "129aa0bc")
+@pytest.mark.parametrize("own_state", [True, False])
+async def test_the_result_of_a_retry_must_not_be_kept(*, own_state: bool) -> None:
+    made = Server("demo", version="1")
+
+    @made.resource("note://{name}", cache_hint=CacheHint(ttl_ms=60_000, scope="public"))
+    async def note(name: str, ctx: Context) -> str | models.InputRequiredResult:
+        if name == "ask" and own_state and ctx.request_state is None:
+            return models.InputRequiredResult(request_state="s")
+        if name == "ask" and not own_state:
+            return (await ctx.elicit("Who?", {"properties": {}})).action
+        return "plain"
+
+    async with client(made, LABELS[-1], ABLE) as peer:
+        plain = await peer.result("resources/read", '"uri":"note://plain"')
+        (demand,) = await peer.ask("resources/read", '"uri":"note://ask"')
+        if own_state:
+            params = f'"uri":"note://ask","requestState":"{demand["result"]["requestState"]}","inputResponses":{{}}'
+        else:
+            params = retry(demand, '"uri":"note://ask"')
+        retried = await peer.result("resources/read", params)
+
+    assert (60_000, "public") == (plain["ttlMs"], plain["cacheScope"])
+    assert (0, "private") == (retried["ttlMs"], retried["cacheScope"])
 
 
 @spec("2026-07-28", "basic/patterns/mrtr#supported-requests", "3f77abc8")
