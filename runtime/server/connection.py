@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 from msgspec import UNSET
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 __all__ = ["Connection"]
 
 _LOG = logging.getLogger("mcpgen.handlers")
+
+# How many turns of the event loop later a handler has failed if one of its requests is refused: its task group must end
+# the task of that request, then those of the others, then itself.
+_FAILURE_TURNS: Final = 8
 
 
 class Connection(SessionOutput):
@@ -300,6 +304,8 @@ class Connection(SessionOutput):
     async def _flush(self, exchange: Exchange) -> None:
         # One turn of the event loop: a handler that makes several requests in a task each has then made all of them.
         await anyio.lowlevel.checkpoint()
+        for _ in range(_FAILURE_TURNS if exchange.lacks_capability else 0):
+            await anyio.lowlevel.checkpoint()
         input_required.flush_requests(self.session, exchange)
 
     def expire_later(self) -> None:

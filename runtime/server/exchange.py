@@ -218,6 +218,7 @@ class Exchange(Struct, eq=False):
         raw: The params as they came.
         has_ended: Whether it has its final response, or was cancelled.
         is_flushing: Whether an ``InputRequiredResult`` is about to be sent.
+        lacks_capability: Whether the handler has tried a request that its client does not support.
         server_requests: The handler's requests to the client that are not done, by key.
         key_counts: How often each key was used.
         earlier_responses: The client's results so far, by key, for running the handler again.
@@ -240,6 +241,7 @@ class Exchange(Struct, eq=False):
     raw: Raw | UnsetType
     has_ended: bool = False
     is_flushing: bool = False
+    lacks_capability: bool = False
     server_requests: dict[str, ServerRequest] = {}
     key_counts: dict[str, int] = {}
     earlier_responses: dict[str, Raw] = {}

@@ -10,9 +10,10 @@ import anyio
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from mcpgen.runtime.errors import RequestError, seconds_text
+from mcpgen.runtime.errors import RequestError, UnsupportedByPeer, seconds_text
+from mcpgen.runtime.protocol.exception_groups import joined_unsupported
 from mcpgen.runtime.protocol.newest import ErrorCode
-from mcpgen.runtime.server.server_requests import send_request
+from mcpgen.runtime.server.server_requests import prepare_request, send_prepared
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,11 +56,19 @@ async def collect_input(session: ServerSession, exchange: Exchange, result: Any)
     wanted: Mapping[str, Any] = {} if isinstance(result.input_requests, UnsetType) else result.input_requests
     native_revision = session.handlers.native_revision
     requests: dict[str, ServerRequest] = {}
+    missing: list[UnsupportedByPeer] = []
+    for key, each in wanted.items():
+        try:
+            params = getattr(each, "params", UNSET)
+            requests[key] = prepare_request(session, exchange, each.method, params, terms=native_revision)
+        except UnsupportedByPeer as error:
+            missing.append(error)
+    if missing:  # the user must not answer questions in vain
+        raise joined_unsupported(missing)
     try:
         with nullcontext() if exchange.task is None else exchange.task.awaiting_input():
-            for key, each in wanted.items():
-                params = getattr(each, "params", UNSET)
-                requests[key] = send_request(session, exchange, each.method, params, terms=native_revision)
+            for request in requests.values():
+                send_prepared(session, exchange, request)
             responses = {key: await wait_result(session, exchange, request) for key, request in requests.items()}
     finally:
         for request in requests.values():

@@ -49,9 +49,11 @@ if TYPE_CHECKING:
 __all__ = [
     "flush_soon",
     "note_elicitation_id",
+    "prepare_request",
     "read_result",
     "receive_result",
     "require_capability",
+    "send_prepared",
     "send_request",
 ]
 
@@ -63,6 +65,18 @@ def send_request(
     session: ServerSession, exchange: Exchange | None, method: str, value: Any, *, terms: str
 ) -> ServerRequest:
     """Send a request to the client, and return it; nothing has been sent if this raises.
+
+    For the arguments and what is raised, see `prepare_request`.
+    """
+    request = prepare_request(session, exchange, method, value, terms=terms)
+    send_prepared(session, exchange, request)
+    return request
+
+
+def prepare_request(
+    session: ServerSession, exchange: Exchange | None, method: str, value: Any, *, terms: str
+) -> ServerRequest:
+    """Return a request that the client can answer, for `send_prepared`.
 
     Args:
         session: The client's session, for a request that belongs to no exchange.
@@ -88,17 +102,32 @@ def send_request(
         raise UnsupportedByPeer(revision=peer.revision, what=method, reason=_reason(error)) from error
     except InvalidPayload as error:  # which would blame the client
         raise UsageError(f"{error}; correct the arguments of the call") from error
-    require_capability(peer, method, params)
+    try:
+        require_capability(peer, method, params)
+    except UnsupportedByPeer:
+        if exchange is not None:
+            exchange.lacks_capability = True
+        raise
     params = _with_elicitation_id(session, value, params)
     if exchange is not None and exchange.task is not None and exchange.task.marks_messages:
         params = exchange.task.marked(params)
-    request = ServerRequest(outgoing, params, value)
+    return ServerRequest(outgoing, params, value)
+
+
+def send_prepared(session: ServerSession, exchange: Exchange | None, request: ServerRequest) -> None:
+    """Send a request of `prepare_request`, or collect it for a stateless client.
+
+    Raises:
+        UnsupportedByPeer: The client cannot get a request now, or in this exchange.
+        RequestError: Too many requests wait for answers.
+        UsageError: The params have the progress token of an open request.
+    """
     _check_token(session, request)
-    if peer.era == "stateless":
+    peer = session.peer if exchange is None else exchange.peer
+    if peer is not None and peer.era == "stateless":
         _collect(session, exchange, request, peer)
     else:
         _send(session, exchange, request)
-    return request
 
 
 def _check_token(session: ServerSession, request: ServerRequest) -> None:

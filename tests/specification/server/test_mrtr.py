@@ -488,3 +488,30 @@ async def test_the_result_names_all_that_questions_asked_at_once_need() -> None:
 
     assert said["result"]["isError"]
     assert "does not support roots/list, elicitation/create" in said["result"]["content"][0]["text"]
+
+
+@spec("2025-11-25", "server/tools#error-handling")
+@spec("2026-07-28", "basic/index#meta", "af558e3c")
+@pytest.mark.parametrize("revision", since("2025-06-18"))
+async def test_nothing_is_asked_if_the_client_does_not_support_another_question(revision: str) -> None:
+    own = Server("curious", version="1")
+
+    @own.tool
+    async def together(ctx: Context) -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(ctx.elicit, "Really?", bool)
+            group.start_soon(ctx.roots)
+
+    @own.tool
+    async def returned() -> models.InputRequiredResult:
+        form = models.ElicitRequestFormParamsRequestedSchema(properties={})
+        question = models.ElicitRequest(params=models.ElicitRequestFormParams(message="?", requested_schema=form))
+        return models.InputRequiredResult(input_requests={"a": question, "b": models.ListRootsRequest()})
+
+    # In a session, each question that a function makes by itself is a message of its own.
+    tools = ["together", "returned"] if revision == LABELS[-1] else ["returned"]
+    async with client(own, revision, '{"elicitation":{}}') as peer:
+        said = [await peer.ask("tools/call", f'"name":"{each}"') for each in tools]
+
+    for (each,) in said:
+        assert "roots" in json.dumps(each.get("error", {}) if revision == LABELS[-1] else each["result"]["content"])
