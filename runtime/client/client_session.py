@@ -13,7 +13,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from mcpgen.runtime.client.pending_request import PendingRequest
 from mcpgen.runtime.client.subscriptions import Subscriptions
@@ -39,6 +39,9 @@ __all__ = ["ClientSession", "SessionOutput"]
 
 # A server that floods the client with nonsense must not fill a disk.
 _MAX_WARNINGS: Final = 20
+
+_TASK_RESULT: Final = "tasks/result"  # of 2025-11-25
+_RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
 
 _LOG = logging.getLogger("mcpgen.session")
 
@@ -80,6 +83,7 @@ class SessionOutput(Protocol):
 class _CancelledParams(Struct, rename="camel"):
     request_id: RequestId
     reason: str | UnsetType = UNSET
+    meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
 
 
 class _Task(Struct, rename="camel"):
@@ -197,6 +201,8 @@ class ClientSession:
         request = PendingRequest(
             self._last_id, method, self.output.new_event() if stream is None else stream.event, token, is_task=is_task
         )
+        if method == _TASK_RESULT:
+            request.task_params = params
         if self.failure is not None:
             request.fail(self.failure)
             return request
@@ -258,7 +264,8 @@ class ClientSession:
             if len(self._cancelled_tasks) > self.limits.max_in_flight:
                 del self._cancelled_tasks[next(iter(self._cancelled_tasks))]
         else:
-            self.notify("notifications/cancelled", msgspec.json.encode(_CancelledParams(request.id, reason)))
+            cancelled = _CancelledParams(request.id, reason, _task_meta(request))
+            self.notify("notifications/cancelled", msgspec.json.encode(cancelled))
 
     def cancel_late_task(self, response: Response | ErrorResponse) -> bool:
         """Cancel the task that a cancelled request has become. Return whether *response* was for such a request."""
@@ -323,3 +330,15 @@ class ClientSession:
         self._warnings += 1
         level = logging.WARNING if self._warnings <= _MAX_WARNINGS else logging.DEBUG
         _LOG.log(level, what, *details, exc_info=failure)
+
+
+def _task_meta(request: PendingRequest) -> dict[str, object] | UnsetType:
+    """Return the ``_meta`` of a message about *request*, which names the task that the request waits for, if any.
+
+    Spec:
+        2025-11-25, basic/utilities/tasks, "Related Task Metadata": all requests, responses, and notifications.
+    """
+    if isinstance(request.task_params, UnsetType):
+        return UNSET
+    params: dict[str, object] = msgspec.json.decode(request.task_params)
+    return {_RELATED_TASK: {"taskId": params.get("taskId")}}

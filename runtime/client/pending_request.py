@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any, Final, TypeAlias
 
 import msgspec
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.errors import RequestError, TransportClosed
 from mcpgen.runtime.protocol.messages import ErrorResponse, RequestId
@@ -45,6 +45,7 @@ class PendingRequest(Struct, eq=False):
         token: Its progress token; None if the caller wants no progress.
         progress: Progress that the caller has not seen yet, oldest first; None if there was none.
         is_task: Whether the request is to become a task (2025-11-25), which is cancelled in another way.
+        task_params: The params of ``tasks/result``, which name its task.
         timeout_seconds: How long it may take, and again after each progress notification.
         max_seconds: How long it may take in all.
         deadline: When it fails, on the clock of `Deadlines`; None before it has a deadline.
@@ -58,6 +59,7 @@ class PendingRequest(Struct, eq=False):
     token: RequestId | None = None
     progress: deque[Progress] | None = None
     is_task: bool = False
+    task_params: bytes | UnsetType = UNSET
     timeout_seconds: float = 0
     max_seconds: float = 0
     deadline: float | None = None

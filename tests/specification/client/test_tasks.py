@@ -198,6 +198,22 @@ async def test_a_server_that_cancels_no_tasks_is_not_asked_to() -> None:
         assert ["notifications/cancelled"] == [each["method"] for each in await own.wire.rest()]
 
 
+@spec("2025-11-25", "basic/utilities/tasks#associating-task-related-messages", "4690f9ed")
+@spec("2025-11-25", "basic/utilities/tasks#related-task-metadata", "518a85f5")
+async def test_the_cancellation_of_a_request_for_the_result_names_the_task() -> None:
+    async with opened(REVISION, can=CAN) as own:
+        errand, asked = await own.asked(own.client.call_tool("x"))
+        own.wire.result(asked, listed("required"))
+        own.wire.result(await own.wire.hear("tools/call"), {"task": TASK})
+        result = await own.wire.hear("tasks/result")
+        await errand.cancel()
+        cancelled = await own.wire.hear("notifications/cancelled")
+
+    assert result["id"] == cancelled["params"]["requestId"]
+    assert "_meta" not in result["params"]
+    assert DONE["_meta"] == cancelled["params"]["_meta"]
+
+
 @spec("2025-11-25", "basic/lifecycle#operation", "fd7099db")
 async def test_a_task_that_is_named_too_late_goes_on_if_the_server_cancels_none() -> None:
     can = {"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}}}
