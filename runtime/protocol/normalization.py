@@ -231,7 +231,7 @@ class _Object:
         constant = constants.get(field.name, NODEFAULT)
         arms = _arms(field.type)
         bare = arms[0] if len(arms) == 1 else field.type
-        is_only = typing.get_origin(field.type) is Literal
+        is_only = typing.get_origin(field.type) is Literal and len(typing.get_args(field.type)) == 1
         fit = _fit(field.type)
         if issubclass(self._cls, Open) and field.encode_name == "properties" and bare == dict[str, dict[str, Any]]:
             fit = fit_property_schemas

@@ -383,3 +383,22 @@ async def test_a_list_without_a_lifetime_is_stale_at_once() -> None:
         )
 
     assert 0 == listed.ttl_ms
+
+
+@spec("2026-07-28", "server/utilities/caching#time-to-live-ttl-field", "03295f38", "eef133ec")
+@pytest.mark.parametrize(
+    ("hint", "read"),
+    [
+        ({}, (0, "private")),
+        ({"cacheScope": "public"}, (0, "public")),
+        ({"ttlMs": 5}, (5, "private")),
+        ({"ttlMs": -5, "cacheScope": "public"}, (0, "public")),
+    ],
+    ids=str,
+)
+async def test_a_resource_with_an_invalid_hint_is_read_as_a_list_is(hint: Any, read: Any) -> None:
+    found = {"resultType": "complete", "contents": [{"uri": "a:b", "text": "one"}]}
+    async with opened(STATELESS[-1]) as own:
+        result = await own.answered(own.client.read_resource("a:b"), {**found, **hint})
+
+    assert read == (result.ttl_ms, result.cache_scope)
