@@ -362,6 +362,18 @@ async def test_an_issuer_that_is_down_is_not_asked_for_each_token(issuer: Issuer
     assert (2, 4) == (asked, len(issuer.asked))
 
 
+async def test_an_expired_token_is_refused_without_asking_the_issuer(issuer: Issuer) -> None:
+    """A 503 would tell its client to wait, not to get a new token."""
+    issuer.documents.clear()
+    verify = verifier(issuer)
+    within_leeway = issuer.token(exp=time.time() - 10)
+
+    assert "the token has expired" == await refusal(verify, issuer.token(exp=time.time() - 60))
+    assert [] == issuer.asked
+    with pytest.raises(IssuerUnavailable):
+        await verify(within_leeway)
+
+
 async def test_a_request_that_is_cancelled_while_it_fetches_keys_does_not_block_others(issuer: Issuer) -> None:
     issuer.delay_seconds = 0.2
     verify = verifier(issuer)

@@ -123,12 +123,13 @@ class _Header(Struct):
     crit: Any = None
 
 
-class _Issuer(Struct):
+class _Claims(Struct):
     iss: str
+    exp: Any = None
 
 
 _decode_header: Final = msgspec.json.Decoder(_Header).decode
-_decode_issuer: Final = msgspec.json.Decoder(_Issuer).decode
+_decode_claims: Final = msgspec.json.Decoder(_Claims).decode
 
 
 class _JwtVerifier:
@@ -195,7 +196,7 @@ class _JwtVerifier:
             raise InvalidToken("the token is not a JSON Web Token")
         try:
             header = _decode_header(_bytes(segments[0]))
-            issuer = _decode_issuer(_bytes(segments[1])).iss
+            claims = _decode_claims(_bytes(segments[1]))
         except (ValueError, msgspec.MsgspecError, RecursionError):
             raise InvalidToken("the token is not a JSON Web Token") from None
         config = self._config
@@ -203,9 +204,11 @@ class _JwtVerifier:
             raise InvalidToken("the algorithm of the token is not allowed")
         if header.crit is not None or header.typ.lower() not in config.types:
             raise InvalidToken("the token is not an access token")
-        if issuer not in self._keys:
+        if claims.iss not in self._keys:
             raise InvalidToken("the issuer of the token is not trusted")
-        return header, issuer
+        if isinstance(claims.exp, int | float) and claims.exp <= time.time() - config.leeway_seconds:
+            raise InvalidToken("the token has expired")  # even if the issuer cannot be reached now
+        return header, claims.iss
 
     def _access(self, claims: dict[str, Any], issuer: str) -> Access:
         if claims.get("iss") != issuer or not isinstance(claims.get("exp"), int | float):

@@ -45,8 +45,8 @@ __all__ = ["TokenCheck"]
 _LOG = logging.getLogger("mcpgen.http.auth")
 
 # RFC 6750, section 2.1. Headers of 16 KiB are the most that common servers accept.
-_CREDENTIALS: Final = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9\-._~+/]+=*) *")
-_MAX_CREDENTIALS_CHARS: Final = 16 * 1024
+_TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
+_MAX_TOKEN_CHARS: Final = 16 * 1024
 
 # How long the result of an author's own function is used.
 _OWN_SECONDS: Final = 60.0
@@ -127,12 +127,12 @@ class TokenCheck:
         if credentials is None or credentials[:7].lower() != "bearer ":
             await self._refuse(send, 401, "the request needs an access token", is_sse=is_sse, headers=more)
             return None
-        found = _CREDENTIALS.fullmatch(credentials) if len(credentials) <= _MAX_CREDENTIALS_CHARS else None
-        if found is None:
-            reason = "the Authorization header is not valid"
+        token = credentials[7:].strip(" ")
+        if not token or " " in token:
+            # RFC 6750, section 3.1: a malformed request gets 400, but a malformed token 401, as all invalid tokens do.
+            reason = "the Authorization header does not have one token"
             await self._refuse(send, 400, reason, error="invalid_request", is_sse=is_sse, headers=more)
             return None
-        token = found[1]
         credentials = f"Bearer {token}"  # one entry of the cache, however a client writes the header
         known = self._cache.find(credentials)
         if known is not None:
@@ -165,6 +165,8 @@ class TokenCheck:
             InvalidToken: It is not valid.
             IssuerUnavailable: Whether it is valid cannot be found out now.
         """
+        if len(token) > _MAX_TOKEN_CHARS or _TOKEN.fullmatch(token) is None:
+            raise InvalidToken("the token has characters that no token has, or is too long")
         found = await (self._verify(token) if self._waiting is None else self._in_share(self._waiting, token, owner))
         if found is None:
             raise InvalidToken("the token is not valid")
