@@ -108,7 +108,8 @@ def logout(*, url: str) -> None:
 
 
 async def _log_in(screen: Screen, url: str, oauth: OAuth, login: Callable[..., OAuth]) -> None:
-    from mcpgen.runtime.http.client.auth.access_tokens import stored_tokens, tokens_key  # noqa: PLC0415 (loads httpx)
+    from mcpgen.runtime.http.client.auth.credentials import tokens_key  # noqa: PLC0415 (loads httpx)
+    from mcpgen.runtime.http.client.auth.token_store import stored_tokens  # noqa: PLC0415 (likewise)
 
     address = parse_address(url)
     key = tokens_key(oauth, address)

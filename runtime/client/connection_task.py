@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import AsyncExitStack
+from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.transports.interfaces import Channel, Transport
     from mcpgen.runtime.transports.spawner import Group, Spawner, StartedFunction
 
-__all__ = ["SLOW_START", "ConnectionTask"]
+__all__ = ["SLOW_START", "ConnectionTask", "offered_revisions"]
 
 _LOG = logging.getLogger("mcpgen.session")
 _CLIENT_LOG = logging.getLogger("mcpgen.client")
@@ -52,6 +53,10 @@ SLOW_START: Final = (
     "it: `revisions=['2025-11-25']`"
 )
 """The warning about a server that is slow to start. The commands show another text in its place."""
+
+
+offered_revisions: Final[ContextVar[Sequence[str]]] = ContextVar("mcpgen.offered_revisions", default=())
+"""The revisions that the client of the connection which is being opened can speak; empty if they are not known."""
 
 
 class ConnectionTask:
@@ -192,6 +197,7 @@ class ConnectionTask:
 
     async def _open(self, stack: AsyncExitStack) -> tuple[Channel, Spawner, Group]:
         """Open a channel, a spawner for handlers, and a group for all other tasks."""
+        offered_revisions.set(self._offered)
         channel = await stack.enter_async_context(self._transport.open(self._limits))
         spawner = await stack.enter_async_context(open_spawner())
         return channel, spawner, await stack.enter_async_context(open_group())

@@ -38,6 +38,9 @@ _END_SESSION_SECONDS: Final = 1.0
 # A cancelled request closes its response, which takes up to a second if the peer does not read.
 _REQUEST_CLEANUP_SECONDS: Final = 2.0
 
+# The revisions whose servers need no protected resource metadata.
+_LEGACY_LOGIN: Final = frozenset({"2024-11-05", "2025-03-26"})
+
 # The key of the digests, so that their secrets cannot be found by trying.
 _DIGEST_KEY: Final = os.urandom(32)
 
@@ -131,7 +134,8 @@ class Http:
     @asynccontextmanager
     async def open(self, limits: ClientLimits, /) -> AsyncGenerator[Channel]:
         """Open a channel; it connects when the first message is sent."""
-        # These load httpx.
+        # These load httpx, and much of a client.
+        from mcpgen.runtime.client.connection_task import offered_revisions  # noqa: PLC0415
         from mcpgen.runtime.http.client.channel import HttpChannel  # noqa: PLC0415
         from mcpgen.runtime.http.client.exchange_choice import open_exchange  # noqa: PLC0415
         from mcpgen.runtime.http.client.http_requests import HttpRequests  # noqa: PLC0415
@@ -145,7 +149,13 @@ class Http:
                     from mcpgen.runtime.http.client.auth.access_tokens import AccessTokens  # noqa: PLC0415
                     from mcpgen.runtime.http.client.auth.authorized_exchange import AuthorizedExchange  # noqa: PLC0415
 
-                    access_tokens = AccessTokens(self._credentials, self._address, group)
+                    offered = offered_revisions.get()
+                    access_tokens = AccessTokens(
+                        self._credentials,
+                        self._address,
+                        group,
+                        allows_legacy=not offered or not _LEGACY_LOGIN.isdisjoint(offered),
+                    )
                     access_tokens.on_login = self._count_login
                     exchange = AuthorizedExchange(exchange, access_tokens)
                 channel = HttpChannel(HttpRequests(exchange, self._address), limits, group, spawner, self.identity)

@@ -14,7 +14,7 @@ from mcpgen import MemoryTokenStore, OAuth, connect
 from mcpgen.runtime.http.auth.grants import Tokens
 from mcpgen.runtime.http.auth.registration import Registration
 from mcpgen.runtime.http.client.address import parse_address
-from mcpgen.runtime.http.client.auth.access_tokens import tokens_key
+from mcpgen.runtime.http.client.auth.credentials import tokens_key
 
 
 async def main(revision: str, url: str, *token: str) -> None:

@@ -669,6 +669,19 @@ async def test_a_server_of_2025_03_26_has_default_endpoints_and_no_resource() ->
         assert "POST /register" in world.asked
 
 
+@spec("2025-06-18", "basic/authorization#overview", "230dda47")
+@spec("2025-11-25", "basic/authorization#overview", "230dda47")
+@spec("2026-07-28", "basic/authorization/index#overview", "c95fadfb")
+@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", "2026-07-28"])
+async def test_a_client_without_2025_03_26_does_not_log_in_by_its_rules(revision: str) -> None:
+    async with login_world() as world:
+        world.overrides[PRM] = (404, {}, b"")
+        with pytest.raises(LoginFailed, match="or `revisions` has to allow 2025-03-26"):
+            await greet(world, world.oauth(), revisions=[revision])
+
+        assert {f"GET {PRM}", "GET /.well-known/oauth-protected-resource"} >= set(world.asked)
+
+
 async def test_an_overloaded_server_is_not_taken_for_an_old_one() -> None:
     async with login_world() as world:
         world.overrides[PRM] = (503, {}, b"")

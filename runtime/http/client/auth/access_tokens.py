@@ -33,11 +33,11 @@ from mcpgen.runtime.http.auth.scopes import needs_step_up, selected_scopes, step
 from mcpgen.runtime.http.client.auth.address_guard import AddressGuard
 from mcpgen.runtime.http.client.auth.auth_requests import AuthRequests
 from mcpgen.runtime.http.client.auth.code_login import CodeLogin
-from mcpgen.runtime.http.client.auth.credentials import OAuth
+from mcpgen.runtime.http.client.auth.credentials import OAuth, tokens_key
 from mcpgen.runtime.http.client.auth.machine_grants import machine_tokens
 from mcpgen.runtime.http.client.auth.server_discovery import discover
 from mcpgen.runtime.http.client.auth.token_endpoint import TokenEndpoint, TokenRefused
-from mcpgen.runtime.http.client.auth.token_store import MemoryTokenStore
+from mcpgen.runtime.http.client.auth.token_store import MemoryTokenStore, stored_tokens
 from mcpgen.runtime.http.errors import LoginFailed, LoginNeeded
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.client.auth.token_store import TokenStore
     from mcpgen.runtime.transports.spawner import Group
 
-__all__ = ["AccessTokens", "Attempts", "stored_tokens", "tokens_key"]
+__all__ = ["AccessTokens", "Attempts"]
 
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
@@ -63,6 +63,11 @@ _MAX_STEP_UPS: Final = 2
 _MAX_LOGINS: Final = 8
 _LOGINS_SECONDS: Final = 600.0
 
+# 2025-06-18 and later, basic/authorization, "Overview": clients MUST use the protected resource metadata.
+_NO_RESOURCE_METADATA: Final = (
+    "the server does not name its authorization server; its operator has to add protected resource metadata, or "
+    "`revisions` has to allow 2025-03-26, which needs none"
+)
 _NEW_BUT_REFUSED: Final = "the server refuses the token that was issued for it just now; its operator can say why"
 
 # Errors of token endpoints that do not know `resource` with a refresh token, such as the one of Entra ID.
@@ -101,14 +106,16 @@ class AccessTokens:
         credentials: The choices of the program.
         address: The URL of the MCP server.
         group: Runs logins.
+        allows_legacy: Whether the login may follow the rules of 2025-03-26.
     """
 
-    def __init__(self, credentials: Credentials, address: Address, group: Group) -> None:
+    def __init__(self, credentials: Credentials, address: Address, group: Group, *, allows_legacy: bool = True) -> None:
         self.pausing: Callable[[], AbstractContextManager[object]] = nullcontext
         self.on_login: Callable[[], None] = lambda: None
         self._credentials = credentials
         self._address = address
         self._group = group
+        self._allows_legacy = allows_legacy
         self._store: TokenStore = credentials.store if isinstance(credentials, OAuth) else MemoryTokenStore()
         self._key = tokens_key(credentials, address)
         self._guard = AddressGuard(address.url, [credentials.issuer or ""])
@@ -248,6 +255,9 @@ class AccessTokens:
             return
         credentials = self._credentials
         found = await self._discover(challenge)
+        if found is None:
+            self._has_no_server = True
+            return
         metadata = found.metadata
         if (
             refused is not None
@@ -271,7 +281,8 @@ class AccessTokens:
         if not await self._adopt_newer(used):
             attempts.step_ups += 1
             found = await self._discover(challenge)
-            await self._obtain(found, step_up_scopes(used.scopes, challenge.scopes), challenge)
+            if found is not None:
+                await self._obtain(found, step_up_scopes(used.scopes, challenge.scopes), challenge)
 
     async def _adopt_newer(self, used: Tokens | None) -> bool:
         """Use the tokens that another task or program has stored since, if there are any; return whether it has."""
@@ -285,10 +296,17 @@ class AccessTokens:
 
     # --- tokens
 
-    async def _discover(self, challenge: Challenge | None) -> Discovery:
+    async def _discover(self, challenge: Challenge | None) -> Discovery | None:
+        """Return the authorization server; None if there is none, and no person could be asked anyway."""
         self._guard.check_url(self._address.url, "the URL of the server")  # others could read the tokens of plain http
         named = None if challenge is None else challenge.resource_metadata
-        return await discover(self._requests, self._address.url, named, self._credentials.issuer)
+        credentials = self._credentials
+        found = await discover(
+            self._requests, self._address.url, named, credentials.issuer, allows_legacy=self._allows_legacy
+        )
+        if found is None and (not isinstance(credentials, OAuth) or credentials.interactive):
+            raise LoginFailed(_NO_RESOURCE_METADATA)
+        return found
 
     async def _obtain(self, found: Discovery, scopes: tuple[str, ...], challenge: Challenge | None) -> None:
         credentials = self._credentials
@@ -380,20 +398,3 @@ class AccessTokens:
     def _use(self, tokens: Tokens | None) -> None:
         self._tokens = tokens
         self._proof_key = None if tokens is None or tokens.key is None else ProofKey(tokens.key)
-
-
-def tokens_key(credentials: Credentials, address: Address) -> str:
-    """Return the key of the tokens for the server at *address*."""
-    name = credentials.client_name if isinstance(credentials, OAuth) else ""
-    return f"tokens {name} {address.url}"
-
-
-async def stored_tokens(store: TokenStore, key: str) -> Tokens | None:
-    """Return the tokens under *key*; None if there are none that can be read."""
-    document = await store.load(key)
-    if document is None:
-        return None
-    try:
-        return msgspec.json.decode(document, type=Tokens)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Final, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.auth.assertions import client_assertion, import_jwt
@@ -18,7 +18,10 @@ from mcpgen.runtime.http.client.http_exchange import import_httpx
 from mcpgen.runtime.protocol.argument_checks import check_flags, check_numbers, check_texts
 from mcpgen.runtime.protocol.value_syntax import uri_fault
 
-__all__ = ["Assertion", "ClientCredentials", "Credentials", "Dpop", "JwtAssertion", "OAuth", "Visit"]
+if TYPE_CHECKING:
+    from mcpgen.runtime.http.client.address import Address
+
+__all__ = ["Assertion", "ClientCredentials", "Credentials", "Dpop", "JwtAssertion", "OAuth", "Visit", "tokens_key"]
 
 Dpop: TypeAlias = Literal["off", "auto", "on"]
 """Whether tokens are bound to a key: never, if the server demands it, or always."""
@@ -265,3 +268,9 @@ def _is_document(url: str) -> bool:
     # RFC 3986, section 6.2.2: %2E is a dot, too.
     segments = re.sub("%2[Ee]", ".", path).split("/")
     return host[:1] not in ("", ":") and "@" not in host and path != "" and not {".", ".."} & set(segments)
+
+
+def tokens_key(credentials: Credentials, address: Address) -> str:
+    """Return the key of the tokens for the server at *address*."""
+    name = credentials.client_name if isinstance(credentials, OAuth) else ""
+    return f"tokens {name} {address.url}"

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from mcpgen.runtime.http.auth.grants import client_authentication, decode_error
 from mcpgen.runtime.http.client.address import parse_address
-from mcpgen.runtime.http.client.auth.access_tokens import stored_tokens, tokens_key
 from mcpgen.runtime.http.client.auth.address_guard import AddressGuard
 from mcpgen.runtime.http.client.auth.auth_requests import AuthRequests
+from mcpgen.runtime.http.client.auth.credentials import tokens_key
+from mcpgen.runtime.http.client.auth.token_store import stored_tokens
 from mcpgen.runtime.http.errors import LoginFailed
 
 if TYPE_CHECKING:

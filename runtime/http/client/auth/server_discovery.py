@@ -59,21 +59,24 @@ class Discovery(Struct, frozen=True):
     is_guess: bool = False
 
 
-async def discover(requests: AuthRequests, server_url: str, named: str | None, issuer: str | None) -> Discovery:
-    """Return the authorization server of the MCP server at *server_url*.
+async def discover(
+    requests: AuthRequests, server_url: str, named: str | None, issuer: str | None, *, allows_legacy: bool = True
+) -> Discovery | None:
+    """Return the authorization server of the MCP server at *server_url*; None if only 2025-03-26 could find one.
 
     Args:
         requests: Makes the requests.
         server_url: The URL of the MCP server.
         named: The URL of the protected resource metadata that the challenge names, if any.
         issuer: The issuer that the program demands, if any.
+        allows_legacy: Whether the rules of 2025-03-26 apply to a server without protected resource metadata.
 
     Raises:
         LoginFailed: There is none, or its metadata cannot be trusted.
     """
     resource = await _resource_metadata(requests, server_url, named)
     if resource is None:
-        return await _legacy(requests, server_url, issuer)
+        return await _legacy(requests, server_url, issuer) if allows_legacy else None
     identifier = chosen_resource(server_url, resource.resource)
     chosen = chosen_issuer(resource.authorization_servers or (), issuer)
     scopes = None if resource.scopes_supported is None else tuple(resource.scopes_supported)

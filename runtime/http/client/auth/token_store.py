@@ -22,8 +22,10 @@ from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 import anyio
 import anyio.to_thread
+import msgspec
 
 from mcpgen.runtime.errors import printable
+from mcpgen.runtime.http.auth.grants import Tokens
 from mcpgen.runtime.http.errors import LoginFailed
 from mcpgen.runtime.protocol.argument_checks import check_file_path
 
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
     from contextlib import AbstractAsyncContextManager
 
-__all__ = ["FileTokenStore", "MemoryTokenStore", "TokenStore", "state_folder"]
+__all__ = ["FileTokenStore", "MemoryTokenStore", "TokenStore", "state_folder", "stored_tokens"]
 
 _FOLDER_MODE: Final = 0o700
 _FILE_MODE: Final = 0o600
@@ -276,3 +278,14 @@ else:
 
     def _unlock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+async def stored_tokens(store: TokenStore, key: str) -> Tokens | None:
+    """Return the tokens under *key*; None if there are none that can be read."""
+    document = await store.load(key)
+    if document is None:
+        return None
+    try:
+        return msgspec.json.decode(document, type=Tokens)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
