@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 from msgspec import Raw
 
+from mcpgen.runtime.adapt.json_pointer import is_object
 from mcpgen.runtime.adapt.payloads import message_payload
 from mcpgen.runtime.errors import InvalidPayload, UnknownMethod, UnknownRevision, printable
 from mcpgen.runtime.protocol import envelope
@@ -234,8 +235,8 @@ def _as_json(frame: bytes, kinds: list[str]) -> bytes:
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     whole, count = _HALF_PAIR.subn(_REPLACEMENT, text)
     if count:
-        result = value.get("result") if isinstance(value, dict) else None
-        state = result.get("requestState") if isinstance(result, dict) else None
+        result = value.get("result") if is_object(value) else None
+        state = result.get("requestState") if is_object(result) else None
         if isinstance(state, str) and _HALF_PAIR.search(state):
             raise ValueError  # 2026-07-28, basic/patterns/mrtr: a client must return exactly this state
         kinds.append("half of a surrogate pair is read as U+FFFD")

@@ -21,9 +21,10 @@ from mcpgen.runtime.http.server.health_check import HealthCheck
 from mcpgen.runtime.http.server.legacy_sse import LegacySse
 from mcpgen.runtime.http.server.origin_check import OriginCheck
 from mcpgen.runtime.http.server.post_request import PostRequest, refusal
-from mcpgen.runtime.http.server.repeated_head import request_headers
+from mcpgen.runtime.http.server.repeated_head import HEADERS
 from mcpgen.runtime.http.server.request_body import BodyRefused, Uploads, read_body
 from mcpgen.runtime.limits import HttpLimits
+from mcpgen.runtime.protocol.headers import headers_by_name
 from mcpgen.runtime.server.cluster.cluster import ClusterUnavailable
 from mcpgen.runtime.server.fair_turns import FairTurns
 from mcpgen.runtime.server.functions.worker_threads import CALLER, Caller
@@ -185,7 +186,6 @@ class Application:
             _LOG.debug("%s", disconnected)
 
     async def _serve_scope(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve what is no HTTP request."""
         match scope["type"]:
             case "lifespan":
                 await self._lifespan(receive, send)
@@ -240,7 +240,8 @@ class Application:
         Nothing waits here, unless a token is to be verified: each coroutine takes 1 % of a call.
         """
         try:
-            headers = request_headers(scope)
+            known, lines = scope.get("extensions", {}).get(HEADERS), scope["headers"]
+            headers = headers_by_name(lines) if known is None or known["lines"] != lines else known["by_name"]
         except ValueError as error:
             return responses.send_error(send, 400, str(error)), send
         if "," in headers.get("host", ""):  # two Host headers, since no host name has a comma (RFC 9112, 3.2)
@@ -351,7 +352,8 @@ class Application:
     async def _refuse_post(
         self, refused: Refusal, headers: Mapping[str, str], client: Client, receive: Receive, send: Send
     ) -> None:
-        body = await self._read_body(receive, headers, client)  # the error has the id of the request
+        # The error has the id of the request, unless the client first asks whether to send it (RFC 9110, 10.1.1).
+        body = b"" if "expect" in headers else await self._read_body(receive, headers, client)
         await responses.send_error(send, refused.status, refused.reason, headers=refused.headers, body=body)
 
     async def _serve_sse(
@@ -391,7 +393,6 @@ class Application:
 
 
 def _is_same(path: str, served: str) -> bool:
-    """Return whether two paths are the same but for a slash at the end."""
     return path.rstrip("/") == served.rstrip("/")
 
 

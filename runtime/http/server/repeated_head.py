@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.http.server.responses import Scope
 
-__all__ = ["RepeatedHead", "request_headers"]
+__all__ = ["HEADERS", "RepeatedHead"]
 
 # A session and an access token take less.
 _MAX_HEAD_BYTES: Final = 2048
@@ -32,22 +32,8 @@ _MAX_DIGITS: Final = 6  # a read has at most 256 KiB
 # With these, a request is more than its head and a body of the given length.
 _OTHER_FRAMING: Final = frozenset((b"transfer-encoding", b"expect", b"upgrade", b"trailer"))
 
-# An ASGI extension of `mcpgen serve`.
-_EXTENSION: Final = "mcpgen.headers"
-_NO_EXTENSIONS: Final[Mapping[str, Any]] = {}
-
-
-def request_headers(scope: Scope) -> Mapping[str, str]:
-    """Return the headers of a request, as `headers_by_name` does.
-
-    Raises:
-        ValueError: A name has characters that HTTP does not allow.
-    """
-    known = scope.get("extensions", _NO_EXTENSIONS).get(_EXTENSION)
-    if known is not None and known["lines"] == scope["headers"]:
-        by_name: Mapping[str, str] = known["by_name"]
-        return by_name
-    return headers_by_name(scope["headers"])
+# An ASGI extension of `mcpgen serve`: the headers, as a list and as `headers_by_name` returns them.
+HEADERS: Final = "mcpgen.headers"
 
 
 class RepeatedHead:
@@ -130,5 +116,5 @@ class RepeatedHead:
         by_name = {**self._by_name, "content-length": length.decode("ascii")}
         scope = self._scope.copy()
         scope["headers"] = lines
-        scope["extensions"] = {**extensions, _EXTENSION: {"lines": lines.copy(), "by_name": by_name}}
+        scope["extensions"] = {**extensions, HEADERS: {"lines": lines.copy(), "by_name": by_name}}
         return scope

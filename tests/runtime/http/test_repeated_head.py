@@ -10,8 +10,9 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
+from mcpgen import Server
 from mcpgen.runtime.http.server.read_turns import ReadTurns
-from mcpgen.runtime.http.server.repeated_head import RepeatedHead, request_headers
+from mcpgen.runtime.http.server.repeated_head import HEADERS, RepeatedHead
 from mcpgen.runtime.http.server.repeating_protocol import RepeatingProtocol
 from mcpgen.runtime.http.server.shared_task import SharedTask
 from mcpgen.runtime.http.server.uvicorn_limits import BoundedProtocol
@@ -76,9 +77,10 @@ class Peer:
             if message["type"] == "http.disconnect":
                 return
             body, more = body + message["body"], message["more_body"]
-        self.repeated += "mcpgen.headers" in scope["extensions"]
+        self.repeated += HEADERS in scope["extensions"]
         told = {name: value for name, value in scope.items() if name not in ("extensions", "headers")}
-        self.requests.append(({**told, "lines": scope["headers"]}, dict(request_headers(scope)), body))
+        known = scope["extensions"].get(HEADERS, {"by_name": headers_by_name(scope["headers"])})
+        self.requests.append(({**told, "lines": scope["headers"]}, known["by_name"], body))
         answer = b"%d bytes" % len(body)
         length = (b"content-length", b"%d" % len(answer))
         await send({"type": "http.response.start", "status": 200, "headers": [length]})
@@ -178,24 +180,43 @@ def test_a_request_that_waits_behind_another_is_parsed_and_counted() -> None:
     asyncio.run(main())
 
 
-def test_an_application_around_ours_may_change_the_headers() -> None:
+def test_each_request_has_headers_and_a_state_of_its_own() -> None:
     async def main() -> None:
         peer = repeating()
         for _ in range(3):
             peer.protocol.data_received(of(PLAIN, b"a"))
             await peer.end()
         scope: Any = peer.protocol.scope
-        lines = scope["extensions"]["mcpgen.headers"]["lines"]
-        assert request_headers(scope) is scope["extensions"]["mcpgen.headers"]["by_name"]
         scope["headers"].append((b"x-user", b"ann"))
         scope["state"]["user"] = "ann"
-        assert request_headers(scope) == headers_by_name([*lines, (b"x-user", b"ann")])
         peer.protocol.data_received(of(PLAIN, b"a"))
         await peer.end()
-        assert "x-user" not in peer.requests[-1][1]
-        assert peer.requests[-1][0]["state"] == {"a": 1}
+        scope = peer.protocol.scope
+        assert scope["extensions"][HEADERS]["lines"] == scope["headers"] == peer.requests[1][0]["lines"]
+        assert scope["state"] == {"a": 1}
 
     asyncio.run(main())
+
+
+def test_headers_that_an_application_around_ours_has_changed_count() -> None:
+    async def status(*changes: tuple[bytes, bytes]) -> int:
+        sent: list[Any] = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": b"no JSON", "more_body": False}
+
+        async def send(event: Any) -> None:
+            sent.append(event)
+
+        known = {"content-type": "application/json", "accept": "application/json, text/event-stream", "host": "a"}
+        lines = [(name.encode(), value.encode()) for name, value in known.items()]
+        extensions = {HEADERS: {"lines": lines.copy(), "by_name": {**known, "content-type": "text/plain"}}}
+        scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": [*lines, *changes]}
+        await Server("a").asgi(allowed_hosts=["a"])({**scope, "extensions": extensions}, receive, send)
+        return int(sent[0]["status"])
+
+    assert asyncio.run(status()) == 415  # as the dict says
+    assert asyncio.run(status((b"x-user", b"ann"))) == 400  # as the list says
 
 
 def test_a_connection_remembers_a_short_head_of_16_and_the_quota_bounds_them_all() -> None:
