@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
 import msgspec
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from mcpgen.runtime.client.extensions import check_result_type
 from mcpgen.runtime.client.pending_request import fresh_error
@@ -186,6 +187,9 @@ class Changes:
                 raise StopAsyncIteration
             if stream.is_closed:
                 raise StopAsyncIteration
+            # anyio does not cancel a task whose future is done. A server that sends changes without end sets it again
+            # in each turn of the event loop.
+            await checkpoint_if_cancelled()
             await self._alone(stream.event.wait())
 
     async def renew(self) -> list[Change]:
@@ -249,6 +253,7 @@ class Changes:
         seconds = session.limits.call_seconds
         with anyio.move_on_after(seconds) as scope:
             while stream.acknowledged is None and not stream.is_closed and not self._request.is_done:
+                await checkpoint_if_cancelled()  # as in `__anext__`
                 await stream.event.wait()
         if scope.cancelled_caught:
             raise RequestTimedOut(LISTEN, seconds)

@@ -6,11 +6,13 @@ from typing import Any
 
 import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 
-from mcpgen import ClientLimits, RequestRefused, RequestTimedOut
+from mcpgen import ClientLimits, RequestRefused, RequestTimedOut, Server, connect
+from mcpgen.runtime.client.subscriptions import Change
 from mcpgen.runtime.errors import PeerError
 from tests.faults.hostile_server_clients import NEW, OLD, Stopwatch, attacked, judged, words
-from tests.patience import BUSY_SECONDS
+from tests.patience import BUSY_SECONDS, PATIENCE_SECONDS
 
 pytestmark = [
     pytest.mark.anyio,
@@ -179,3 +181,39 @@ async def test_a_stream_ends_once_and_says_how(how: str) -> None:
             with pytest.raises(kind):
                 await anext(changes)
         assert "ok" == words(await client.call_tool("x"))
+
+
+async def test_a_listener_can_be_cancelled_while_changes_come_in_each_turn() -> None:
+    server = Server("busy")
+
+    @server.tool
+    def any_tool() -> None: ...
+
+    turns = 0
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with connect(server) as client, client.listen(tools=True) as changes, anyio.create_task_group() as group:
+            scope = anyio.CancelScope()
+
+            async def listen() -> None:
+                with scope:
+                    async for _ in changes:
+                        pass
+                group.cancel_scope.cancel()
+
+            async def flood() -> None:
+                nonlocal turns
+                for number in range(100):
+                    changes._stream.put(Change("tools"))
+                    await checkpoint()
+                    turns = number
+
+            async def cancel() -> None:
+                for _ in range(10):
+                    await checkpoint()
+                scope.cancel()
+
+            group.start_soon(listen)
+            group.start_soon(flood)
+            group.start_soon(cancel)
+
+    assert turns < 20
