@@ -7,9 +7,9 @@ other work waits: requests that have arrived, handlers that start, and results t
 may also send a small request on each of thousands of connections. So each request counts as 2 KiB at least, each value
 in it as 128 bytes more, and a request that arrives while small ones wait joins them. The next turn takes as many small
 requests as it has time for, with those of their results that are encoded at once. Then it takes one large request or,
-every other turn, work of handlers, one piece in any case; but none in the four turns after a long one. In each of these
-queues, the owners take turns, and so do the sessions of each owner. Small results are not counted, and cost one
-comparison.
+every other turn, work of handlers for 20 ms, one piece in any case; but none in the four turns after a long one. A part
+of a batch is such a piece. In each of these queues, the owners take turns, and so do the sessions of each owner. Small
+results are not counted, and cost one comparison.
 """
 
 from __future__ import annotations
@@ -39,8 +39,11 @@ _VALUE_COST_BYTES: Final = 128
 _MAX_TURN_BYTES: Final = 256 * 1024
 
 # After this time, a turn takes no further small requests, and the next one fewer. Those that a turn takes by their
-# bytes need 15 ms at most if their handlers do little, so the time decides only where they do more.
+# bytes need 15 ms at most if their handlers do little, so the time decides only where they do more. The work of
+# handlers has as much time. Handlers that start in one turn are not counted before: after three times as much, others
+# wait.
 _MAX_TURN_SECONDS: Final = 0.02
+_MAX_STARTS_SECONDS: Final = 3 * _MAX_TURN_SECONDS
 
 # A request needs some turns from its arrival to its answer. After a piece that takes so long that others notice, the
 # next turns take small requests alone, so that those of others do not wait for a long piece in each of their turns.
@@ -77,6 +80,7 @@ class FairTurns:
         self._spent = 0
         self._began = 0.0  # when the turn did
         self._until = 0.0  # when small requests have had their time of the turn
+        self._work_until = 0.0  # when work has
         self._small_bytes = _MAX_TURN_BYTES  # the part of small requests
         self._small_until = _MAX_TURN_BYTES  # what is spent when small requests have had their part of the turn
         self._had_long_piece = False
@@ -92,7 +96,9 @@ class FairTurns:
     @property
     def is_used_up(self) -> bool:
         """Whether large requests, and work, have to wait."""
-        return self._spent > _MAX_TURN_BYTES or self._rest > 0
+        if self._spent > _MAX_TURN_BYTES or self._rest > 0:
+            return True
+        return self._loop is not None and self._clock() > self._began + _MAX_STARTS_SECONDS
 
     def must_wait(self) -> bool:
         """Return whether a small request has to wait. One that does not while others do would keep them waiting."""
@@ -145,6 +151,8 @@ class FairTurns:
                 if is_first and queue is self._small_requests:
                     self._small_until = self._spent + self._small_bytes
                     self._until = self._clock() + _MAX_TURN_SECONDS
+                elif is_first and queue is self._work:
+                    self._work_until = self._clock() + _MAX_TURN_SECONDS
                 is_granted = is_first or not self._is_used_up_for(queue)
         finally:
             self._waiting -= 1
@@ -154,7 +162,7 @@ class FairTurns:
         # A small request may have had a large result. Those that were woken behind it wait for the next turn.
         if queue is self._small_requests:
             return self._spent > self._small_until or self._clock() > self._until
-        return self.is_used_up
+        return self.is_used_up or (queue is self._work and self._clock() > self._work_until)
 
     def _next_turn(self) -> None:
         if self._rest:  # it does not begin again, so that large requests and work get each fifth turn at least

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import dropwhile
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from mcpgen.generated.registry import REVISIONS, Labels
 from mcpgen.runtime.http.server.event_streams import EventStream
@@ -24,8 +24,7 @@ from mcpgen.runtime.http.server.open_requests import CountedConnection
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.http.server.task_streams import TaskStreams, task_mark
 from mcpgen.runtime.http.sse import encode_event
-from mcpgen.runtime.protocol.messages import Batch
-from mcpgen.runtime.server.dispatcher import take
+from mcpgen.runtime.server.dispatcher import take, take_batch
 from mcpgen.runtime.server.event_store import event_id
 from mcpgen.runtime.server.exchange import Exchange
 
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.server.client_address import Client
     from mcpgen.runtime.http.server.open_requests import Ticket
     from mcpgen.runtime.limits import HttpLimits
-    from mcpgen.runtime.protocol.messages import Malformed, Message
+    from mcpgen.runtime.protocol.messages import Batch, Malformed, Message
     from mcpgen.runtime.server.engine import Engine
     from mcpgen.runtime.server.event_store import EventStore
     from mcpgen.runtime.server.exchange import OpenRequest
@@ -43,6 +42,8 @@ if TYPE_CHECKING:
     from mcpgen.runtime.transports.spawner import Spawner
 
 __all__ = ["BUSY", "HALF_OPEN", "IDLE", "HttpSession", "is_get_stream"]
+
+T = TypeVar("T")
 
 # The ranks of sessions in their quota: those whose client has not sent a second request, those in which nothing is
 # open, and all others.
@@ -159,28 +160,42 @@ class HttpSession(CountedConnection):
         """Whether a request in it is open, or a handler runs."""
         return bool(self.open_requests or self.session.running)
 
-    def take(
-        self, message: Message | Batch | Malformed, ticket: Ticket | None = None
-    ) -> tuple[EventStream, ResponseBuffer]:
+    def take(self, message: Message | Malformed, ticket: Ticket | None = None) -> tuple[EventStream, ResponseBuffer]:
         """Handle the message of a POST; return the stream of its answer, and the response that it is sent over first.
 
         The stream may have left that response already: a handler can close the connection in its first steps.
         """
-        stream, response = self._new_stream()
-        self._current_stream = stream
-        self._use(ticket, stream, response)
-        self._is_batch = isinstance(message, Batch)
+        stream, response = self._new_stream(ticket)
+        self._handle(partial(take, self.session, message), stream, ticket)
+        return stream, response
+
+    def open_batch(self, _batch: Batch, ticket: Ticket) -> tuple[EventStream, ResponseBuffer]:
+        """Return, as `take` does, the stream of the answer to a batch, which `take_batch` then handles."""
+        return self._new_stream(ticket)
+
+    async def take_batch(self, batch: Batch, ticket: Ticket, stream: EventStream, response: ResponseBuffer) -> None:
+        """Handle the messages of *batch*, a part in each turn of the event loop; *stream* gets the answer."""
+        turns, parts = self._engine.turns, take_batch(self.session, batch)
+        access, hides = self.session.access, self.session.hides
+        is_in_time = True
+        while is_in_time and (cost := self._handle(partial(next, parts, None), stream, ticket, is_batch=True)):
+            turns.spend(cost)
+            await turns.wait_to_work(self.client.owner, self.session.principal)
+            self.session.access, self.session.hides = access, hides  # other requests may have other tokens
+            is_in_time = not (response.has_ended or stream.has_ended)  # else it had to make room
+        if not stream.has_ended and not (is_in_time and self._has_open(stream)):
+            self._end(stream, has_answer=is_in_time)
+
+    def _handle(
+        self, action: Callable[[], T], stream: EventStream, ticket: Ticket | None, *, is_batch: bool = False
+    ) -> T:
+        self._current_stream, self.ticket, self._is_batch = stream, ticket, is_batch
         self._spawner.hold()  # a request is not answered if the notification that cancels it came with it
         try:
-            take(self.session, message)
+            return action()
         finally:
             self._spawner.release()
-            self._current_stream = self.ticket = None
-        if self._is_batch and not stream.has_ended and not self._has_open(stream):
-            self._end(stream, has_answer=True)
-        if not stream.has_ended:
-            self.streams[stream.name] = stream
-        return stream, response
+            self._current_stream, self.ticket, self._is_batch = None, None, False
 
     def _has_open(self, stream: EventStream) -> bool:
         """Return whether a running request is answered on *stream*."""
@@ -195,22 +210,20 @@ class HttpSession(CountedConnection):
 
     def open_stream(self, exchange: Exchange, ticket: Ticket) -> tuple[EventStream, ResponseBuffer]:
         """Return, as `take` does, the stream of the answer to *exchange*, which the caller runs."""
-        stream, response = self._new_stream()
-        self._use(ticket, stream, response)
+        stream, response = self._new_stream(ticket)
+        self.ticket = ticket
         if exchange.request is not None:
             exchange.request.stream = stream
-        self.streams[stream.name] = stream
         return stream, response
 
-    def _new_stream(self) -> tuple[EventStream, ResponseBuffer]:
+    def _new_stream(self, ticket: Ticket | None) -> tuple[EventStream, ResponseBuffer]:
         self._stream_count += 1
         response = ResponseBuffer(self._engine.limits.max_buffered_bytes)
-        return EventStream(f"{self._streams_id}.{self._stream_count}", self._store, response), response
-
-    def _use(self, ticket: Ticket | None, stream: EventStream, response: ResponseBuffer) -> None:
-        self.ticket = ticket
+        stream = EventStream(f"{self._streams_id}.{self._stream_count}", self._store, response)
+        self.streams[stream.name] = stream
         if ticket is not None:
             ticket.on_give_way = partial(self._give_way, ticket, stream, response)
+        return stream, response
 
     def _give_way(self, ticket: Ticket, stream: EventStream, response: ResponseBuffer) -> None:
         """End the requests of one POST early, with errors."""

@@ -141,12 +141,22 @@ async def answer(
     if ticket is None:
         await post.abandon(call)
         return
-    stream, response = session.take(message, ticket) if exchange is None else session.open_stream(exchange, ticket)
+    if exchange is not None:
+        stream, response = session.open_stream(exchange, ticket)
+    elif isinstance(message, Batch):
+        stream, response = session.open_batch(message, ticket)
+    else:
+        stream, response = session.take(message, ticket)
     response.unread, response.owner = post.state.unread, post.client.owner
     response.on_abort = responses.abort_of(post.scope)
     post.state.sessions.hold(session)
     post.state.add_response(response)
     try:
+        if isinstance(message, Batch):
+            await session.take_batch(message, ticket, stream, response)
+            if session.session.is_closed:
+                await responses.send_unknown_session(post.send)
+                return
         cluster = post.state.cluster
         if cluster is not None and call is None and not await _is_settled(post, cluster, session, message, response):
             return
@@ -208,6 +218,16 @@ def _leave(state: AppState, session: HttpSession, stream: EventStream, response:
         stream.detach(response)
         state.remove_response(response)
         state.sessions.release(session)
+
+
+def _malformed_batch(batch: Batch) -> Malformed | None:
+    """Return the first fault of a batch that has no valid message; None if it has one.
+
+    Spec:
+        2025-03-26, basic/transports, "Sending Messages to the Server": a batch that is refused has an error status.
+    """
+    faults = [each for each in batch.items if isinstance(each, Malformed) and each.id is None]
+    return faults[0] if len(faults) == len(batch.items) else None
 
 
 class _SessionEnded(Exception):  # noqa: N818 (no error: its client has ended it)

@@ -72,6 +72,37 @@ def test_large_work_runs_one_piece_a_turn_and_small_work_all_at_once() -> None:
     asyncio.run(main())
 
 
+def test_work_that_takes_long_runs_a_few_pieces_a_turn() -> None:
+    async def main() -> None:
+        order = Order()
+
+        async def slow(name: str) -> None:
+            await order.run(name, order.turns.wait_to_work("a", ""), 1)
+            order.seconds += 0.005
+
+        pieces = [asyncio.ensure_future(slow(str(each))) for each in range(60)]
+        order.turns.spend(ENOUGH)
+        await asyncio.gather(*pieces)
+
+        assert (order.most_at_once, len(order.ran)) == (5, 60)
+
+    asyncio.run(main())
+
+
+def test_handlers_wait_when_those_of_their_turn_have_taken_long() -> None:
+    async def main() -> None:
+        order = Order()
+        order.turns.spend(1)
+        order.seconds += 0.05
+        assert not order.turns.is_used_up
+        order.seconds += 0.02
+        assert order.turns.is_used_up
+        await asyncio.sleep(0)
+        assert not order.turns.is_used_up
+
+    asyncio.run(main())
+
+
 def test_owners_take_turns_and_so_do_the_sessions_of_one() -> None:
     found = asyncio.run(Order().work("a/1", "a/1", "a/1", "a/2", "b/1", "b/1"))
     assert found == ["a/1", "b/1", "a/2", "b/1", "a/1", "a/1"]

@@ -145,21 +145,23 @@ class SharedHttpSession(HttpSession):
         self._worker.send_later(self.home, WrittenForSession(self.id, message), unheard)
         return True
 
-    def take(
-        self, message: Message | Batch | Malformed, ticket: Ticket | None = None
-    ) -> tuple[EventStream, ResponseBuffer]:
+    def take(self, message: Message | Malformed, ticket: Ticket | None = None) -> tuple[EventStream, ResponseBuffer]:
         """Handle the message of a POST; see `HttpSession`."""
-        items = message.items if isinstance(message, Batch) else (message,)
-        self._request_ids = [each.id for each in items if isinstance(each, Request)]
+        self._request_ids = (message.id,) if isinstance(message, Request) else ()
         return super().take(message, ticket)
+
+    def open_batch(self, batch: Batch, ticket: Ticket) -> tuple[EventStream, ResponseBuffer]:
+        """Return the stream of the answer to a batch; see `HttpSession`."""
+        self._request_ids = [each.id for each in batch.items if isinstance(each, Request)]
+        return super().open_batch(batch, ticket)
 
     def open_stream(self, exchange: Exchange, ticket: Ticket) -> tuple[EventStream, ResponseBuffer]:
         """Return the stream of an answer; see `HttpSession`."""
         self._request_ids = () if exchange.request is None else (exchange.request.id,)
         return super().open_stream(exchange, ticket)
 
-    def _new_stream(self) -> tuple[EventStream, ResponseBuffer]:
-        stream, response = super()._new_stream()
+    def _new_stream(self, ticket: Ticket | None) -> tuple[EventStream, ResponseBuffer]:
+        stream, response = super()._new_stream(ticket)
         stream.store = self._events.store_for(self._request_ids)
         return stream, response
 
