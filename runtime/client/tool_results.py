@@ -18,6 +18,7 @@ from msgspec import UNSET, ValidationError
 from mcpgen.runtime.errors import McpgenError, UsageError, printable, quoted
 from mcpgen.runtime.protocol.hash_collisions import hash_check
 from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.protocol.pattern_texts import pattern_check
 from mcpgen.runtime.protocol.value_types import (
     any_object,
     any_schema,
@@ -28,7 +29,7 @@ from mcpgen.runtime.protocol.value_types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 __all__ = ["ToolFailed", "ToolResult", "UnexpectedResult", "as_tool_result", "check_type", "value_as"]
 
@@ -209,9 +210,9 @@ def _make_target(returns: Any) -> _Target:
         schema = {**definitions, **schema.get("$defs", {})}[schema["$ref"].rpartition("/")[2]]
     arms = _arms(returns)
     read = partial(_read_value, partial(msgspec.convert, type=kind, str_keys=True, dec_hook=any_object))
-    check = hash_check(kind)
+    checks = [each for each in (hash_check(kind), pattern_check(kind)) if each is not None]
     return _Target(
-        read=read if check is None else partial(_read_checked, read, check),
+        read=partial(_read_checked, read, checks) if checks else read,
         is_object=schema.get("type") == "object",
         is_text=set(arms) <= {str, NoneType},
         takes_none=NoneType in arms,
@@ -229,8 +230,9 @@ def _read_value(convert: Callable[[object], Any], value: object) -> Any:
             raise error from None
 
 
-def _read_checked(read: Callable[[object], Any], check: Callable[[object], None], value: object) -> Any:
-    check(value)
+def _read_checked(read: Callable[[object], Any], checks: Sequence[Callable[[object], None]], value: object) -> Any:
+    for check in checks:
+        check(value)
     return read(value)
 
 

@@ -20,6 +20,7 @@ from msgspec import UNSET, Struct
 from mcpgen.runtime.adapt.json_pointer import is_array, is_object, pointer_to
 from mcpgen.runtime.errors import InvalidPayload, UsageError
 from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.protocol.pattern_texts import pattern_check
 from mcpgen.runtime.protocol.value_types import uses_pydantic, whole_numbers
 from mcpgen.runtime.server.functions.schemas import described, in_declared_order, schema_of
 
@@ -183,6 +184,9 @@ def _remembered(make: _Cached, requested: Any) -> Any:
     return make(requested)
 
 
+_pattern_check = lru_cache(maxsize=128)(pattern_check)
+
+
 # A schema takes milliseconds to make, and hundreds of calls may ask at once. There are as many types as forms, except
 # that a type which a function defines is another one in each call.
 @lru_cache(maxsize=128)
@@ -273,7 +277,10 @@ def form_value(result: Any, requested: type[T] | Mapping[str, Any], peer: Peer) 
         return Elicited("accept", content)
     one_field = _remembered(_one_field, requested)
     whole = whole_numbers(content)
+    check = _remembered(_pattern_check, one_field or requested)
     try:
+        if check is not None:
+            check(whole)
         if one_field is not None:
             return Elicited("accept", msgspec.convert(whole, one_field).value)
         return Elicited("accept", msgspec.convert(whole, requested))

@@ -14,6 +14,7 @@ from msgspec.structs import asdict
 from mcpgen.runtime.errors import RequestError, UsageError, quoted
 from mcpgen.runtime.protocol.argument_checks import check_icons
 from mcpgen.runtime.protocol.newest import ErrorCode, models
+from mcpgen.runtime.protocol.pattern_texts import pattern_check
 from mcpgen.runtime.protocol.value_types import any_object
 from mcpgen.runtime.server.functions.media import Media
 from mcpgen.runtime.server.functions.results import CONTENT_BLOCKS, list_items
@@ -61,6 +62,7 @@ class Prompt(Struct, frozen=True):
     _arguments: type[Struct]
     _call: Callable[..., Awaitable[Any]]
     _context: tuple[str, ...]
+    _check: Callable[[object], None] | None
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -78,6 +80,8 @@ class Prompt(Struct, frozen=True):
         """
         values = {} if given is UNSET else given
         try:
+            if self._check is not None:
+                self._check(values)
             arguments = asdict(msgspec.convert(values, self._arguments, strict=False, dec_hook=any_object))
         except ValidationError as error:
             text = f"Invalid arguments for prompt {self.definition.name}: {_explained(str(error), values)}"
@@ -151,7 +155,7 @@ def make_prompt(  # noqa: PLR0913 (one per member of a prompt's definition)
         meta=meta or UNSET,
     )
     call, context = injector.bind(function, signature)
-    return Prompt(definition, signature.label, replay, type_, call, context)
+    return Prompt(definition, signature.label, replay, type_, call, context, pattern_check(type_))
 
 
 def _explained(error: str, values: dict[str, str]) -> str:

@@ -13,6 +13,7 @@ from msgspec.structs import asdict
 from mcpgen.runtime.errors import RequestError, UsageError
 from mcpgen.runtime.protocol.argument_checks import check_icons
 from mcpgen.runtime.protocol.newest import ErrorCode, models
+from mcpgen.runtime.protocol.pattern_texts import pattern_check
 from mcpgen.runtime.protocol.value_syntax import uri_fault
 from mcpgen.runtime.protocol.value_types import any_object
 from mcpgen.runtime.server.cache_hints import CacheHint, check_cache_hint
@@ -126,6 +127,7 @@ class TemplateResource(Struct, frozen=True):
     template: Template
     _arguments: type[Struct]
     _joined: tuple[str, ...]
+    _check: Callable[[object], None] | None
 
     def arguments(self, uri: str) -> dict[str, Any] | None:
         """Return the function's arguments; None if *uri* does not match, or a value is not of its type."""
@@ -138,6 +140,8 @@ class TemplateResource(Struct, frozen=True):
         for name in self._joined:
             found[name] = "/".join(found[name])
         try:
+            if self._check is not None:
+                self._check(found)
             return asdict(msgspec.convert(found, self._arguments, strict=False, dec_hook=any_object))
         except ValidationError:
             return None
@@ -208,7 +212,7 @@ def make_resource(  # noqa: PLR0913 (one per member of a resource's definition)
     arguments = argument_type(signature)
     joined = _check_variables(template, signature)
     definition = models.ResourceTemplate(uri_template=uri, **shared)
-    return TemplateResource(definition, reader, template, arguments, joined)
+    return TemplateResource(definition, reader, template, arguments, joined, pattern_check(arguments))
 
 
 def _check_fixed(uri: str, signature: Signature) -> None:

@@ -36,6 +36,7 @@ from mcpgen.runtime.protocol.exception_groups import sole_exception
 from mcpgen.runtime.protocol.hash_collisions import hash_check
 from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.protocol.param_headers import InvalidParamHeader, Rule, param_headers_of
+from mcpgen.runtime.protocol.pattern_texts import pattern_check
 from mcpgen.runtime.protocol.value_types import any_object, whole_numbers
 from mcpgen.runtime.server.functions.awaitables import exit_refused, is_async, may_wait
 from mcpgen.runtime.server.functions.results import (
@@ -269,10 +270,13 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
     if is_async(function) and not signature.dependencies:
         call = function  # `run` does for it what `bind` would, without another coroutine
     read = msgspec.json.Decoder(arguments, dec_hook=any_object).decode
-    found = (hash_check(arguments), partial(check_keys, schema=schema) if refuses_nested else None)
-    checks = [each for each in found if each is not None]
+    keys = partial(check_keys, schema=schema) if refuses_nested else None
+    patterns = pattern_check(arguments)
+    checks = [each for each in (hash_check(arguments), patterns, keys) if each is not None]
     check = partial(_check_all, checks) if checks else None
-    if check is not None:
+    if check is not None and patterns is not None and not patterns.has_decimals:
+        read = partial(_convert_checked, arguments, check)
+    elif check is not None:
         read = partial(_read_checked, read, check)
     waits = bool(signature.dependencies) or may_wait(function)
     return Tool(definition, signature.label, replay, task, read, waits, arguments, call, context, results, check)
@@ -281,6 +285,13 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
 def _read_checked(read: Callable[[bytes | Raw], Struct], check: Callable[[object], None], data: bytes | Raw) -> Struct:
     check(msgspec.json.decode(data))
     return read(data)
+
+
+def _convert_checked(arguments: type[Struct], check: Callable[[object], None], data: bytes | Raw) -> Struct:
+    """Return the arguments in *data*, of which each was checked: JSON may name one twice, and only the last counts."""
+    given = msgspec.json.decode(data)
+    check(given)
+    return msgspec.convert(given, arguments, str_keys=True, dec_hook=any_object)
 
 
 def _check_all(checks: Sequence[Callable[[object], None]], value: object) -> None:

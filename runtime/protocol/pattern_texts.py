@@ -1,0 +1,191 @@
+"""Refuse texts that are too long for the patterns of a type.
+
+Python's matcher of patterns goes back and tries again. Usual patterns take a time that grows with the square of the
+length of a text: `[^@]+@[^@]+` takes 50 ms for 4,000 letters, and hours for 4 MB. So the sum of the squares is limited.
+Patterns of classes of another library are not known; that of pydantic needs no limit.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from msgspec import ValidationError, inspect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    FindTexts = Callable[[object, list[str]], None]
+
+__all__ = ["PatternCheck", "pattern_check"]
+
+# Of one text for a pattern without `max_length`.
+_MAX_CHARS: Final = 4000
+
+
+class PatternCheck:
+    """Checks values, which are JSON, for the patterns in a type.
+
+    Args:
+        find: Adds the texts in a value that must match a pattern to a list.
+        max_chars: The most characters of one.
+        has_decimals: See below.
+
+    Attributes:
+        has_decimals: Whether the type has a `Decimal`, which keeps all digits of a number only if it is read from JSON.
+    """
+
+    def __init__(self, find: FindTexts, max_chars: int, *, has_decimals: bool) -> None:
+        self.has_decimals: bool = has_decimals
+        self._find = find
+        self._max_chars = max_chars
+
+    def __call__(self, value: object) -> None:
+        """Raise `ValidationError` if *value* has texts that are too long."""
+        found: list[str] = []
+        self._find(value, found)
+        if sum(len(each) ** 2 for each in found) > self._max_chars**2:
+            what = f"at most {self._max_chars} characters in a text that must match a pattern"
+            raise ValidationError(f"Expected {what}, fewer if there are several")
+
+
+def pattern_check(kind: type) -> PatternCheck | None:
+    """Return a check for values of *kind*; None if no text in them must match a pattern.
+
+    It refuses such a text of more than 4,000 characters, and several that have more together, by the squares of their
+    lengths. If a pattern has a `max_length`, one text may be as long.
+    """
+    search = _Search()
+    find = search.finder_of(inspect.type_info(kind))
+    if find is None or not search.longest:
+        return None
+    return PatternCheck(find, max(search.longest, _MAX_CHARS), has_decimals=search.has_decimals)
+
+
+class _Search:
+    """A search through a type, which may refer to itself.
+
+    Attributes:
+        longest: The longest text for one of the patterns that were found; 0 if none was.
+        has_decimals: Whether it has found a `Decimal`.
+    """
+
+    def __init__(self) -> None:
+        self.longest: int = 0
+        self.has_decimals: bool = False
+        self._fields: dict[type, dict[str, FindTexts | None]] = {}
+
+    def finder_of(self, kind: inspect.Type, *, needs_tag: bool = False) -> FindTexts | None:
+        """Return a function that finds the texts in a value of *kind* that must match a pattern; None if none can."""
+        match kind:
+            case inspect.StrType() if kind.pattern is not None:
+                self.longest = max(self.longest, kind.max_length or _MAX_CHARS)
+                return partial(_itself, kind.max_length)
+            case inspect.DecimalType():
+                self.has_decimals = True
+                return None
+            case inspect.Metadata():
+                return self.finder_of(kind.type)
+            case inspect.UnionType():
+                # A value belongs to one class of several, or it would be looked at twice at each level: each has a tag.
+                classes = [each for each in kind.types if isinstance(each, inspect.StructType)]
+                return _joined([self.finder_of(each, needs_tag=len(classes) > 1) for each in kind.types])
+            case inspect.DictType():
+                return _of_members(self.finder_of(kind.key_type), self.finder_of(kind.value_type))
+            case inspect.TupleType():
+                return _of_places([self.finder_of(each) for each in kind.item_types])
+            case inspect.ListType() | inspect.SetType() | inspect.FrozenSetType() | inspect.VarTupleType():
+                return _of_items(self.finder_of(kind.item_type))
+            case inspect.StructType() | inspect.DataclassType() | inspect.TypedDictType() | inspect.NamedTupleType():
+                return self._of_fields(kind, needs_tag=needs_tag)
+            case _:
+                return None
+
+    def _of_fields(
+        self,
+        kind: inspect.StructType | inspect.DataclassType | inspect.TypedDictType | inspect.NamedTupleType,
+        *,
+        needs_tag: bool,
+    ) -> FindTexts | None:
+        fields = self._fields.get(kind.cls)
+        is_known = fields is not None  # the class refers to itself, or occurs twice
+        if fields is None:
+            fields = self._fields[kind.cls] = {}
+            for each in kind.fields:
+                fields[each.encode_name] = self.finder_of(each.type)
+        if not is_known and not any(fields.values()):
+            return None
+        if isinstance(kind, inspect.NamedTupleType):
+            return partial(_in_places, fields, None)
+        if isinstance(kind, inspect.StructType) and kind.array_like:
+            return partial(_in_places, fields, kind.tag)
+        tag = (kind.tag_field, kind.tag) if isinstance(kind, inspect.StructType) and kind.tag_field else None
+        return partial(_in_fields, fields, tag, None if needs_tag or tag is None else tag[1])
+
+
+def _itself(max_length: int | None, value: object, found: list[str]) -> None:
+    if isinstance(value, str) and (max_length is None or len(value) <= max_length):  # else it is refused unread
+        found.append(value)
+
+
+def _joined(parts: list[FindTexts | None]) -> FindTexts | None:
+    finders = [each for each in parts if each is not None]
+    return partial(_in_each, finders) if finders else None
+
+
+def _in_each(finders: list[FindTexts], value: object, found: list[str]) -> None:
+    for each in finders:
+        each(value, found)
+
+
+def _of_items(find: FindTexts | None) -> FindTexts | None:
+    return None if find is None else partial(_in_items, find)
+
+
+def _in_items(find: FindTexts, value: object, found: list[str]) -> None:
+    if isinstance(value, list):
+        for each in cast("list[object]", value):
+            find(each, found)
+
+
+def _of_members(keys: FindTexts | None, values: FindTexts | None) -> FindTexts | None:
+    return None if keys is None and values is None else partial(_in_members, keys, values)
+
+
+def _in_members(keys: FindTexts | None, values: FindTexts | None, value: object, found: list[str]) -> None:
+    if isinstance(value, dict):
+        for name, each in cast("dict[str, object]", value).items():
+            if keys is not None:
+                keys(name, found)
+            if values is not None:
+                values(each, found)
+
+
+def _of_places(finders: list[FindTexts | None]) -> FindTexts | None:
+    return partial(_in_places, dict(enumerate(finders)), None) if any(finders) else None
+
+
+def _in_places(finders: Mapping[Any, FindTexts | None], tag: str | int | None, value: object, found: list[str]) -> None:
+    if isinstance(value, list):
+        items = cast("list[object]", value)
+        if tag is not None and items[:1] != [tag]:
+            return
+        for find, each in zip(finders.values(), items if tag is None else items[1:], strict=False):
+            if find is not None:
+                find(each, found)
+
+
+def _in_fields(
+    fields: dict[str, FindTexts | None],
+    tag: tuple[str, str | int | None] | None,
+    default_tag: str | int | None,
+    value: object,
+    found: list[str],
+) -> None:
+    if isinstance(value, dict):
+        members = cast("dict[str, object]", value)
+        if tag is not None and members.get(tag[0], default_tag) != tag[1]:
+            return
+        for name, find in fields.items():
+            if find is not None and name in members:
+                find(members[name], found)

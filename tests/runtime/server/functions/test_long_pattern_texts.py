@@ -1,0 +1,163 @@
+"""Texts that a pattern is matched against have limits, because Python's matcher can take hours for a long one."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import anyio
+import httpx
+import pytest
+from msgspec import Meta, Struct, ValidationError
+
+from mcpgen import Server, connect
+from mcpgen.runtime.protocol.pattern_texts import pattern_check
+
+Mail = Annotated[str, Meta(pattern=r"[^@]+@[^@]+$")]
+Short = Annotated[str, Meta(pattern="^a+$", max_length=100)]
+Long = Annotated[str, Meta(pattern="^a+$", max_length=10_000)]
+
+
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+HEADERS = {
+    "Accept": "application/json, text/event-stream",
+    "Content-Type": "application/json",
+    "MCP-Protocol-Version": "2026-07-28",
+    "Mcp-Method": "tools/call",
+    "Mcp-Name": "send",
+}
+REFUSAL = "Expected at most 4000 characters in a text that must match a pattern, fewer if there are several"
+
+
+class Person(Struct):
+    text: str = ""
+    mail: Mail | None = None
+    friends: list[Person] = []
+    by_mail: dict[Mail, int] = {}
+
+
+class Left(Struct, tag="left"):
+    mail: Mail = ""
+    pair: tuple[Left | Right, Left | Right] | None = None
+    next: Left | Right | None = None
+
+
+class Right(Struct, tag="right"):
+    text: str = ""
+    mail: Mail = ""
+    pair: tuple[Left | Right, Left | Right] | None = None
+    next: Left | Right | None = None
+
+
+class Listed(Struct, array_like=True):
+    text: str
+    mail: Mail
+    rest: list[Listed] = []
+
+
+def nested(depth: int, inner: object, **members: object) -> object:
+    for _ in range(depth):
+        inner = {**members, "next": inner}
+    return inner
+
+
+class Node(Struct):
+    text: Annotated[str, Meta(max_length=5)]
+    nodes: list[Node] = []
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "refusal"),
+    [
+        (Mail, "a" * 4000, None),
+        (Mail, "a" * 4001, REFUSAL),
+        (list[Mail], ["a" * 2000] * 4, None),
+        (list[Mail], ["a" * 2000] * 5, REFUSAL),
+        (list[Mail], ["a" * 20] * 10_000, None),
+        (list[Short], ["a" * 100] * 1601, REFUSAL),
+        (Short, "a" * 5000, None),  # msgspec refuses it before it matches the pattern
+        (Long, "a" * 10_000, None),
+        (list[Long], ["a" * 10_000] * 2, REFUSAL.replace("4000", "10000")),
+        (Person, {"text": "a" * 5000, "mail": "a"}, None),
+        (Person, {"friends": [{"friends": [{"mail": "a" * 4001}]}]}, REFUSAL),
+        (Person, {"by_mail": {"a" * 4001: 1}}, REFUSAL),
+        (tuple[int, Mail], [1, "a" * 4001], REFUSAL),
+        (tuple[int, Mail], ["a" * 4001, "a"], None),
+        (Left, {"mail": "a" * 4001}, REFUSAL),  # the tag of the only class can be missing
+        (Left | Right, nested(100, {"type": "right", "mail": "a" * 4001}, type="left"), REFUSAL),
+        (Left | Right, nested(100, {"type": "right", "text": "a" * 4001}, type="left"), None),
+        (Left | Right, nested(100, {"mail": "a" * 4001}), None),  # msgspec demands the tags
+        (Listed, ["a" * 5000, "a", [["a" * 5000, "a"]]], None),
+        (Listed, ["a", "a", [["a", "a" * 4001]]], REFUSAL),
+        (set[Mail], 5, None),  # of the wrong type, as msgspec says
+    ],
+)
+def test_texts_for_patterns_are_limited_by_the_squares_of_their_lengths(
+    kind: Any, value: object, refusal: str | None
+) -> None:
+    check = pattern_check(kind)
+    assert check is not None
+
+    found = None
+    try:
+        check(value)
+    except ValidationError as error:
+        found = str(error)
+
+    assert refusal == found
+
+
+def test_types_without_patterns_need_no_check() -> None:
+    assert pattern_check(Node) is None
+    assert pattern_check(dict[str, list[int | str]]) is None
+
+
+def test_a_long_text_for_a_pattern_is_refused_in_all_kinds_of_functions() -> None:
+    server = Server("mail")
+
+    @server.tool
+    def send(to: Mail) -> None: ...
+
+    @server.prompt
+    def write(to: Mail) -> str:
+        return to
+
+    @server.resource("mail:{to}")
+    def read(to: Mail) -> str:
+        return to
+
+    async def main() -> None:
+        async with connect(server) as client:
+            long = "a" * 5000
+            result = await client.call_tool("send", {"to": long})
+            assert "must match a pattern" in result.text
+            with pytest.raises(Exception, match="must match a pattern"):
+                await client.get_prompt("write", {"to": long})
+            with pytest.raises(Exception, match="not found"):
+                await client.read_resource(f"mail:{long}")
+
+    anyio.run(main)
+
+
+def test_only_the_last_of_two_arguments_of_one_name_is_matched() -> None:
+    """Otherwise the first could be as long as a message."""
+    server = Server("mail")
+
+    @server.tool
+    def send(to: Mail) -> str:
+        return to
+
+    params: dict[str, object] = {"name": "send", "arguments": {"to": "a@b"}, "_meta": META}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+    twice = body.replace('"to": ', '"to": "long", "to": ')
+
+    async def main() -> None:
+        transport = httpx.ASGITransport(server.asgi())
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            answer = await client.post("/mcp", headers=HEADERS, content=twice)
+        assert answer.json()["result"]["content"] == [{"type": "text", "text": "a@b"}]
+
+    anyio.run(main)
