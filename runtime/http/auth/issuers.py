@@ -80,8 +80,13 @@ def has_root_slash(issuer: str, other: str) -> bool:
 
     Both have the same metadata document, which then says which one is right. Protected servers of the Python SDK 1.x
     add such a slash to the issuer that their author writes.
+
+    Args:
+        issuer: Any text.
+        other: The URL of an issuer.
     """
-    return issuer != other and f"{origin_of(issuer)}/" in (issuer, other) and origin_of(issuer) in (issuer, other)
+    origin = origin_of(other)
+    return {issuer, other} == {origin, f"{origin}/"}
 
 
 def chosen_issuer(listed: Sequence[str], wanted: str | None) -> str:

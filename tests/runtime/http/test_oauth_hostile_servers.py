@@ -91,6 +91,14 @@ def test_an_issuer_cannot_look_like_another_one(issuer: str) -> None:
     assert 500 > len(str(failure.value))
 
 
+@pytest.mark.parametrize("issuer", ["http://[", "http://127.0.0.1\x1b[2J", "https://[evil]/"])
+async def test_metadata_cannot_name_an_issuer_that_is_no_url(issuer: str) -> None:
+    async with login_world() as world:
+        world.metadata["issuer"] = issuer
+        assert "names another one" in await refused(world)
+        assert [] == world.logins
+
+
 def test_a_state_that_is_no_text_is_another_one() -> None:
     """A terminal gives bytes that are not UTF-8 as surrogates."""
     request = AuthorizationRequest(
