@@ -84,6 +84,16 @@ def test_a_thousand_numbers_with_one_hash_are_read_and_no_more() -> None:
             check_hashes([[each]])
 
 
+def test_texts_of_thousands_of_digits_are_refused_by_their_count() -> None:
+    check_hashes = hash_check(dict[int, int])
+    assert check_hashes is not None
+    check_hashes({f"{each:04300}": 1 for each in range(250)})
+    check_hashes({f"{each:0300}": 1 for each in range(5000)})
+    check_hashes(["x" * 4300] * 5000)
+    with pytest.raises(msgspec.ValidationError, match="fewer numbers of thousands of digits"):
+        check_hashes({f"{each:04300}": 1 for each in range(251)})
+
+
 def colliding_slots(count: int, bits: int) -> list[int]:
     """Return integers of which the second half have to try thousands of slots of a table of 2***bits* slots."""
     mask = (1 << bits) - 1
