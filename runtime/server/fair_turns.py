@@ -106,6 +106,10 @@ class FairTurns:
             return False
         return self._spent > self._small_bytes or self._small_requests.count > 0 or self._clock() > self._until
 
+    def must_wait_if_large(self, size: int) -> bool:
+        """Return whether a large request of *size* bytes has to wait. A long piece does not pass those that wait."""
+        return self.is_used_up or (size > _LONG_PIECE_BYTES and self._large_requests.count > 0)
+
     def spend(self, size: int) -> None:
         """Count *size* bytes that are decoded or encoded in this turn of the loop."""
         if self._loop is None:

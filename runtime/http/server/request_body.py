@@ -91,7 +91,8 @@ class _Upload:
 
     async def wait_turn(self, body: bytearray) -> None:
         """Return when the event loop has time to decode it, which is complete now."""
-        if self._turns.must_wait() or (self._turns.is_used_up and len(body) > LARGE_BYTES):
+        size = len(body)
+        if self._turns.must_wait() or (size > LARGE_BYTES and self._turns.must_wait_if_large(size)):
             await self._turns.wait_to_decode(self._owner, len(body), request_cost(body))
 
     def end(self) -> None:

@@ -233,6 +233,23 @@ def test_small_requests_that_wait_come_before_those_that_arrive() -> None:
     asyncio.run(main())
 
 
+def test_a_long_request_that_arrives_does_not_pass_one_that_waits() -> None:
+    async def main() -> None:
+        order = Order()
+        waiting = asyncio.ensure_future(order.run("first", order.turns.wait_to_decode("a", LONG), LONG))
+        order.turns.spend(1)  # now, so that the turn ends when it has asked
+        await asyncio.sleep(0)
+        assert not order.turns.is_used_up
+        assert order.ran == []
+        assert order.turns.must_wait_if_large(LONG)
+        await waiting
+        for _ in range(6):  # those that follow a long piece
+            await asyncio.sleep(0)
+        assert not order.turns.must_wait_if_large(LONG)
+
+    asyncio.run(main())
+
+
 def test_after_a_long_piece_four_turns_take_small_requests_alone() -> None:
     async def main() -> list[str]:
         order = Order()
