@@ -137,7 +137,7 @@ class _Search:
 
 def _check_hashes(value: object, *, has_decimals: bool, is_type_known: bool) -> None:
     hashes: Counter[int] = Counter()
-    squares = 0
+    texts: list[str] = []
     rest = [value]
     while rest:
         each = rest.pop()
@@ -145,15 +145,13 @@ def _check_hashes(value: object, *, has_decimals: bool, is_type_known: bool) -> 
             rest.extend(_members(cast("list[object] | dict[str, object]", each), is_type_known=is_type_known))
         elif isinstance(each, str):
             if _LONG_DIGITS <= len(each) <= _MAX_DIGITS:
-                squares += len(each) * len(each) if each.isdecimal() else 0
-                if squares > _MAX_SQUARES:
-                    raise ValidationError("Expected fewer numbers of thousands of digits")
-                hashes.update(_hashes(each))
+                texts.append(each)
         elif isinstance(each, int):
             if not -_64_BITS <= each < _64_BITS:
                 hashes[hash(each)] += 1
         elif has_decimals and isinstance(each, float) and abs(each) > _EXACT_FLOATS:
             hashes[0] += 1  # the digits that decide are lost
+    hashes.update(_hashes_of_all(texts))
     if hashes and max(hashes.values()) > _MAX_EQUAL_HASHES:
         raise ValidationError(f"Expected at most {_MAX_EQUAL_HASHES} numbers with the same hash")
 
@@ -172,6 +170,13 @@ def _is_number(value: object) -> bool:
     if isinstance(value, str):
         return value[:1] in _FIRST_OF_NUMBERS
     return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+
+
+def _hashes_of_all(texts: list[str]) -> Iterator[int]:
+    if sum(len(each) ** 2 for each in texts if each.isdecimal()) > _MAX_SQUARES:
+        raise ValidationError("Expected fewer numbers of thousands of digits")
+    for each in texts:
+        yield from _hashes(each)
 
 
 def _hashes(text: str) -> Iterator[int]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     FindTexts = Callable[[object, list[str]], None]
 
-__all__ = ["PatternCheck", "pattern_check"]
+__all__ = ["PatternCheck", "has_decimals", "pattern_check"]
 
 # Of one text for a pattern without `max_length`.
 _MAX_CHARS: Final = 4000
@@ -29,14 +29,9 @@ class PatternCheck:
     Args:
         find: Adds the texts in a value that must match a pattern to a list.
         max_chars: The most characters of one.
-        has_decimals: See below.
-
-    Attributes:
-        has_decimals: Whether the type has a `Decimal`, which keeps all digits of a number only if it is read from JSON.
     """
 
-    def __init__(self, find: FindTexts, max_chars: int, *, has_decimals: bool) -> None:
-        self.has_decimals: bool = has_decimals
+    def __init__(self, find: FindTexts, max_chars: int) -> None:
         self._find = find
         self._max_chars = max_chars
 
@@ -59,7 +54,14 @@ def pattern_check(kind: type) -> PatternCheck | None:
     find = search.finder_of(inspect.type_info(kind))
     if find is None or not search.longest:
         return None
-    return PatternCheck(find, max(search.longest, _MAX_CHARS), has_decimals=search.has_decimals)
+    return PatternCheck(find, max(search.longest, _MAX_CHARS))
+
+
+def has_decimals(kind: type) -> bool:
+    """Return whether values of *kind* can have a `Decimal`, which keeps all digits only if it is read from JSON."""
+    search = _Search()
+    search.finder_of(inspect.type_info(kind))
+    return search.has_decimals
 
 
 class _Search:

@@ -36,7 +36,7 @@ from mcpgen.runtime.protocol.exception_groups import sole_exception
 from mcpgen.runtime.protocol.hash_collisions import hash_check
 from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.protocol.param_headers import InvalidParamHeader, Rule, param_headers_of
-from mcpgen.runtime.protocol.pattern_texts import pattern_check
+from mcpgen.runtime.protocol.pattern_texts import has_decimals, pattern_check
 from mcpgen.runtime.protocol.value_types import any_object, whole_numbers
 from mcpgen.runtime.server.functions.awaitables import exit_refused, is_async, may_wait
 from mcpgen.runtime.server.functions.results import (
@@ -271,13 +271,11 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
         call = function  # `run` does for it what `bind` would, without another coroutine
     read = msgspec.json.Decoder(arguments, dec_hook=any_object).decode
     keys = partial(check_keys, schema=schema) if refuses_nested else None
-    patterns = pattern_check(arguments)
-    checks = [each for each in (hash_check(arguments), patterns, keys) if each is not None]
+    checks = [each for each in (hash_check(arguments), pattern_check(arguments), keys) if each is not None]
     check = partial(_check_all, checks) if checks else None
-    if check is not None and patterns is not None and not patterns.has_decimals:
-        read = partial(_convert_checked, arguments, check)
-    elif check is not None:
-        read = partial(_read_checked, read, check)
+    if check is not None:
+        is_exact = not has_decimals(arguments)
+        read = partial(_convert_checked, arguments, check) if is_exact else partial(_read_checked, read, check)
     waits = bool(signature.dependencies) or may_wait(function)
     return Tool(definition, signature.label, replay, task, read, waits, arguments, call, context, results, check)
 

@@ -27,7 +27,6 @@ HEADERS = {
     "Content-Type": "application/json",
     "MCP-Protocol-Version": "2026-07-28",
     "Mcp-Method": "tools/call",
-    "Mcp-Name": "send",
 }
 REFUSAL = "Expected at most 4000 characters in a text that must match a pattern, fewer if there are several"
 
@@ -142,7 +141,14 @@ def test_a_long_text_for_a_pattern_is_refused_in_all_kinds_of_functions() -> Non
     anyio.run(main)
 
 
-def test_only_the_last_of_two_arguments_of_one_name_is_matched() -> None:
+@pytest.mark.parametrize(
+    ("name", "arguments", "text"),
+    [
+        ("send", '{"to": "long", "to": "a@b"}', "a@b"),
+        ("count", '{"ids": {"5": "long", "5": 1}}', "1"),
+    ],
+)
+def test_only_the_last_of_two_members_of_one_name_is_read(name: str, arguments: str, text: str) -> None:
     """Otherwise the first could be as long as a message."""
     server = Server("mail")
 
@@ -150,14 +156,18 @@ def test_only_the_last_of_two_arguments_of_one_name_is_matched() -> None:
     def send(to: Mail) -> str:
         return to
 
-    params: dict[str, object] = {"name": "send", "arguments": {"to": "a@b"}, "_meta": META}
+    @server.tool
+    def count(ids: dict[int, int]) -> str:
+        return str(len(ids))
+
+    params: dict[str, object] = {"name": name, "arguments": {}, "_meta": META}
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
-    twice = body.replace('"to": ', '"to": "long", "to": ')
+    content = body.replace('"arguments": {}', f'"arguments": {arguments}')
 
     async def main() -> None:
         transport = httpx.ASGITransport(server.asgi())
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
-            answer = await client.post("/mcp", headers=HEADERS, content=twice)
-        assert answer.json()["result"]["content"] == [{"type": "text", "text": "a@b"}]
+            answer = await client.post("/mcp", headers={**HEADERS, "Mcp-Name": name}, content=content)
+        assert answer.json()["result"]["content"] == [{"type": "text", "text": text}]
 
     anyio.run(main)
