@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.errors import InvalidPayload, RequestError
+from mcpgen.runtime.protocol.capabilities import Peer
 from mcpgen.runtime.protocol.codec import (
     IncomingNotificationCodec,
     IncomingRequestCodec,
@@ -95,11 +96,13 @@ class ExtensionNotification(Struct, frozen=True, kw_only=True):
         extension: The identifier of the extension.
         encode: Returns the message, with more `_meta`.
         to: Whether an accepted filter selects the notification; None for each filter with a key of the extension.
+        suits: Whether the request that opened a stream allows the notification there; None if each does.
     """
 
     extension: str
     encode: Callable[[Mapping[str, object] | None], bytes]
     to: Callable[[Any], bool] | None
+    suits: Callable[[Peer], bool] | None = None
 
 
 class IncomingExtensionRequest(IncomingRequestCodec):

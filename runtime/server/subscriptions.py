@@ -188,8 +188,8 @@ def notify_change(session: ServerSession, method: str, uri: str | None = None) -
 
 def notify_extension(session: ServerSession, notification: ExtensionNotification) -> None:
     """Send *notification* to the client of the handshake and on each stream, where they are subscribed."""
-    extension, encode, to = notification.extension, notification.encode, notification.to
-    peer = session.peer
+    extension, encode, peer = notification.extension, notification.encode, session.peer
+    to, suits = notification.to, notification.suits
     for each in session.handlers.extensions:
         if each.id == extension and peer is not None and session.is_initialized:
             is_used = each.extension.is_used_in(peer.revision) and extension in peer.extensions
@@ -197,7 +197,9 @@ def notify_extension(session: ServerSession, notification: ExtensionNotification
                 session.output.send(encode(None), None)
     for stream in list(session.subscriptions.streams.values()):
         accepted = stream.extensions.get(extension)
-        if accepted is not None and (to is None or to(accepted)):
+        if accepted is None or (to is not None and not to(accepted)):
+            continue
+        if suits is None or suits(stream.request.peer):
             session.output.send(encode({SUBSCRIPTION_ID: stream.request.id}), stream.request)
 
 

@@ -288,7 +288,15 @@ class ExtensionTasks(bindings.ServerHandlers["BaseContext"]):
         def selects(accepted: bindings.SubscriptionFilter) -> bool:
             return accepted.task_ids is not UNSET and record.task_id in accepted.task_ids
 
-        notification = ExtensionNotification(extension=EXTENSION, encode=encode, to=selects)
+        @cache
+        def requests() -> list[tuple[str, dict[str, Any]]]:
+            return _input_requests(record)
+
+        def suits(peer: Peer) -> bool:
+            """Whether a stream may have the open requests of the task; if not, a poll names what is missing."""
+            return missing_for_all(peer, requests()) is None
+
+        notification = ExtensionNotification(extension=EXTENSION, encode=encode, to=selects, suits=suits)
         self._send(notification, ("task", record.task_id), record.owner)
 
     def _own(self, task_id: str, context: BaseContext) -> TaskRecord:
@@ -325,11 +333,16 @@ class ExtensionTasks(bindings.ServerHandlers["BaseContext"]):
         return members
 
 
-def _require_capabilities(peer: Peer, record: TaskRecord) -> None:
+def _input_requests(record: TaskRecord) -> list[tuple[str, dict[str, Any]]]:
+    """Return the method and the params of each request that the task has for the client."""
     if record.input_requests is None:
-        return
+        return []
     requests = msgspec.json.decode(record.input_requests, type=dict[str, _InputRequest])
-    missing = missing_for_all(peer, [(each.method, each.params) for each in requests.values()])
+    return [(each.method, each.params) for each in requests.values()]
+
+
+def _require_capabilities(peer: Peer, record: TaskRecord) -> None:
+    missing = missing_for_all(peer, _input_requests(record))
     if missing is not None:
         reason = "the task needs input by capabilities that the client has not declared in this request"
         raise UnsupportedByPeer(revision=peer.revision, what="tasks/get", reason=reason, required=missing)

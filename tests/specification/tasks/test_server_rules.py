@@ -26,6 +26,7 @@ pytestmark = pytest.mark.anyio
 PAGE = "specification/draft/tasks"
 REVISION = "2026-07-28"
 DECLARED = '{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}'
+ONLY_TASKS = '{"extensions":{"io.modelcontextprotocol/tasks":{}}}'
 UNDECLARED = '{"elicitation":{}}'
 NAME: dict[str, Any] = {"type": "object", "properties": {"name": {"type": "string"}}}
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
@@ -195,17 +196,37 @@ async def test_a_repeated_retry_gets_the_task_of_the_first_only_if_it_declares_t
 
 @spec("2026-07-28", "basic/index#meta")
 async def test_a_poll_names_the_capabilities_that_the_open_requests_need() -> None:
-    only_tasks = '{"extensions":{"io.modelcontextprotocol/tasks":{}}}'
     async with connected(Bakery()) as session:
         task = await created(session, "ask")
         await until(session, task, "input_required")
-        session.capabilities = only_tasks
+        session.capabilities = ONLY_TASKS
         error = await session.error("tasks/get", f'"taskId":"{task}"')
         session.capabilities = DECLARED
         found = await until(session, task, "input_required")
 
     assert (-32021, {"requiredCapabilities": {"elicitation": {"form": {}}}}) == (error["code"], error["data"])
     assert found["inputRequests"]
+
+
+@spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow", "81edb4ae")
+async def test_a_stream_gets_the_open_requests_of_a_task_only_if_it_declares_their_capabilities() -> None:
+    bakery = Bakery()
+
+    @bakery.server.tool(task=True)
+    async def ask_late(ctx: Context) -> str:
+        await bakery.gate.wait()
+        return (await ctx.elicit("Who?", NAME)).action
+
+    async with connected(bakery) as session:
+        task = await created(session, "ask_late")
+        acknowledged = {}
+        for session.capabilities in (ONLY_TASKS, DECLARED):
+            (said,) = await session.ask("subscriptions/listen", f'"notifications":{{"taskIds":["{task}"]}}')
+            acknowledged[session.capabilities] = said["params"]["_meta"]
+        bakery.gate.set()
+        told = [each["params"] for each in await session.wire.rest()]
+
+    assert [(acknowledged[DECLARED], "input_required")] == [(each["_meta"], each["status"]) for each in told]
 
 
 @spec("ext-tasks", f"{PAGE}#polymorphic-results", "a4631111")
