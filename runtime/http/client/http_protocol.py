@@ -86,6 +86,7 @@ class HttpProtocol:
         self._handshake: OutgoingMessage | None = None  # the message of the handshake that is being sent
         self._handshake_sent = anyio.Event()  # set when it was sent, and then replaced
         self._renewal: anyio.Event | None = None  # set when the new session has started; None if none is starting
+        self._revision: str | None = None  # the stateless revision of the last request that names one
         self._unknown_methods: set[str] = set()  # those that the server refuses with 404 in each session
         self._listing = anyio.Lock()
         self._listings = 0  # how often the tools were listed again
@@ -146,6 +147,8 @@ class HttpProtocol:
             return
         if session is not current and cancelled_id(message) is not None:
             return  # the request was lost with its session
+        if message.revision is None and message.kind == "notification":
+            message.revision = self._revision  # a notification need not name it, but each POST has the headers
         headers = message_headers(message, None) if current is None else current.headers
         if self._legacy_sse is not None:
             await self._legacy_sse.post(message, headers)
@@ -182,6 +185,7 @@ class HttpProtocol:
             raise RequestLost(
                 f"{message.method} was not sent: {shown} used HTTP+SSE before, but no longer does; connect again"
             )
+        self._revision = message.revision or self._revision
         param_headers, listings = self.incoming.param_headers, self._listings
         headers = message_headers(message, param_headers.of(message.tool))
         error = await self._posts.send_request(message, headers, None)

@@ -96,6 +96,17 @@ async def test_the_name_is_repeated_where_there_is_one_in_a_form_that_no_header_
         assert "x-evil" not in asked.headers
 
 
+@spec("2026-07-28", "basic/transports/streamable-http#sending-messages", "c46a2592")
+async def test_a_notification_that_does_not_name_its_revision_has_the_headers_of_the_requests_before_it() -> None:
+    async with opened(NEWEST) as (client, server):
+        server.is_judged = False  # the revision has no such notification, but an extension may
+        client._engine.connection.write(b'{"jsonrpc":"2.0","method":"notifications/example"}')
+        asked = await server.hear(method="notifications/example")
+        await asked.answer(202)
+
+    assert {"mcp-protocol-version": NEWEST, "mcp-method": "notifications/example"} == said(asked)
+
+
 @spec("2025-11-25", "basic/lifecycle#version-negotiation", "aa543eb9")
 @spec("2024-11-05", "basic/transports#security-warning", "d6efef0b")
 @spec("2025-11-25", "basic/transports#sending-messages-to-the-server", "30ce2c91", "a4bd8e65", "c755746a", "33cba7d4")
