@@ -147,7 +147,8 @@ class HttpProtocol:
             return
         if session is not current and cancelled_id(message) is not None:
             return  # the request was lost with its session
-        if message.revision is None and message.kind == "notification":
+        is_stateless = current is None and self._legacy_sse is None
+        if is_stateless and message.revision is None and message.kind == "notification":
             message.revision = self._revision  # a notification need not name it, but each POST has the headers
         headers = message_headers(message, None) if current is None else current.headers
         if self._legacy_sse is not None:
