@@ -220,16 +220,6 @@ def _leave(state: AppState, session: HttpSession, stream: EventStream, response:
         state.sessions.release(session)
 
 
-def _malformed_batch(batch: Batch) -> Malformed | None:
-    """Return the first fault of a batch that has no valid message; None if it has one.
-
-    Spec:
-        2025-03-26, basic/transports, "Sending Messages to the Server": a batch that is refused has an error status.
-    """
-    faults = [each for each in batch.items if isinstance(each, Malformed) and each.id is None]
-    return faults[0] if len(faults) == len(batch.items) else None
-
-
 class _SessionEnded(Exception):  # noqa: N818 (no error: its client has ended it)
     """The session of a request has ended before a message was sent."""
 
