@@ -326,7 +326,8 @@ def _serve(session: ServerSession, message: Request, request: OpenRequest, meta:
     own_meta = session.meta if in_session else None
     if handler.extension and in_session:
         own_meta = extension_meta(session.handlers.extensions, handler.extension, request.peer)
-    params = handler.codec.params(message.params, own_meta)
+    read_params = handler.codec.params if request.peer.era == "stateless" else handler.handshake_params
+    params = read_params(message.params, own_meta)
     exchange = Exchange(request, handler, params, message.params)
     tasks = session.engine.tasks
     if tasks is not None and tasks.becomes_task(session, exchange):

@@ -10,9 +10,10 @@ Spec:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.errors import RequestRefused, TransportClosed, UsageError
@@ -84,6 +85,16 @@ class MethodHandler(Struct, frozen=True, kw_only=True, eq=False):
     may_wait: bool = True
     extension: str = ""
     is_extended: bool = False
+
+    def handshake_params(self, raw: Raw | UnsetType, meta: Mapping[str, Any] | None = None) -> Any:
+        """Return the params of a request of a handshake revision, which cannot be a retry.
+
+        Such a client gets no `requestState`, so one that it sends is made up. Handlers rely on the signature.
+        """
+        params = self.codec.params(raw, meta)
+        if "request_state" not in getattr(params, "__struct_fields__", ()):
+            return params
+        return msgspec.structs.replace(params, input_responses=UNSET, request_state=UNSET)
 
 
 class OpenRequest(Struct, eq=False):

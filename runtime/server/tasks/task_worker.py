@@ -312,9 +312,10 @@ class TaskWorker:
             return None
         params = Raw(call.params)
         info = UNSET if call.info is None else Raw(call.info)
-        exchange = Exchange(None, handler, handler.codec.params(params), params)
-        # The session of a client of a handshake has ended, so its functions cannot be called any more.
         is_stateless = record.revision in handlers.stateless_revisions
+        read_params = handler.codec.params if is_stateless else handler.handshake_params
+        exchange = Exchange(None, handler, read_params(params), params)
+        # The session of a client of a handshake has ended, so its functions cannot be called any more.
         exchange.last_peer = client_peer(record.revision, Raw(call.capabilities if is_stateless else b"{}"), info)
         if record.input_responses is not None:
             exchange.earlier_responses = _decode_members(record.input_responses)

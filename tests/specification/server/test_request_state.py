@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
+from msgspec import UNSET
 
 from mcpgen.runtime.protocol.newest import models
 from tests.specification.citation import (
@@ -187,6 +188,22 @@ async def test_a_handler_that_demands_itself_gets_its_own_state_back(revision: s
 
     assert "done" == said["result"]["content"][0]["text"]
     assert [("my state", "octocat")] == [(state, answer.content["name"]) for state, answer in seen]
+
+
+@spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow", "f960559d", "65148368")
+async def test_a_client_of_a_handshake_cannot_make_up_a_state() -> None:
+    seen: list[Any] = []
+
+    async def call_tool(own: Any, params: Any, context: Any) -> Any:
+        del context
+        seen.append((params.request_state, params.input_responses))
+        return own.text("done")
+
+    made_up = '"requestState":"admin","inputResponses":{"name":{"action":"accept","content":{"name":"octocat"}}}'
+    async with client(server(LABELS[-1], call_tool=call_tool), "2025-11-25", ABLE) as peer:
+        await peer.result("tools/call", f'"name":"own","arguments":{{}},{made_up}')
+
+    assert [(UNSET, UNSET)] == seen
 
 
 @spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow", "e934df9c", "fea51858")
