@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 from msgspec import Raw
 
-from mcpgen.runtime.adapt.json_pointer import is_object
+from mcpgen.runtime.adapt.json_pointer import is_array, is_object
 from mcpgen.runtime.adapt.payloads import message_payload
 from mcpgen.runtime.errors import InvalidPayload, UnknownMethod, UnknownRevision, printable
 from mcpgen.runtime.protocol import envelope
@@ -28,7 +28,7 @@ from mcpgen.runtime.protocol.message_size import too_many_values
 from mcpgen.runtime.protocol.messages import Batch, Fault, Malformed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from mcpgen.runtime.adapt.payloads import Part, Sender
     from mcpgen.runtime.protocol.codec import OutgoingRequestCodec
@@ -54,6 +54,9 @@ _CODE: Final = re.compile(rb'"-?[0-9]{1,15}"', re.ASCII)
 _INTEGER: Final = re.compile(r"-?(0|[1-9][0-9]{0,15})", re.ASCII)  # below 2**53
 _HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
 _REPLACEMENT: Final = "\ufffd"
+# 2025-11-25, basic/index, "Result Responses"; basic/utilities/progress, "Progress Flow"; server/utilities/pagination,
+# "Implementation Guidelines"; 2026-07-28, basic/patterns/mrtr, "InputRequiredResult".
+_RETURNED: Final = (("id",), ("params", "_meta", "progressToken"), ("result", "nextCursor"), ("result", "requestState"))
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode_any: Final = msgspec.json.Decoder(Raw).decode
@@ -235,12 +238,21 @@ def _as_json(frame: bytes, kinds: list[str]) -> bytes:
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     whole, count = _HALF_PAIR.subn(_REPLACEMENT, text)
     if count:
-        result = value.get("result") if is_object(value) else None
-        state = result.get("requestState") if is_object(result) else None
-        if isinstance(state, str) and _HALF_PAIR.search(state):
-            raise ValueError  # 2026-07-28, basic/patterns/mrtr: a client must return exactly this state
+        messages = value if is_array(value) else [value]
+        if any(_HALF_PAIR.search(each) for message in messages for each in _returned(message)):
+            raise ValueError  # the peer would not recognize what it gets back
         kinds.append("half of a surrogate pair is read as U+FFFD")
     return whole.encode()
+
+
+def _returned(message: Any) -> Iterator[str]:
+    """Yield the texts that the receiver of *message* has to return exactly."""
+    for path in _RETURNED:
+        found = message
+        for key in path:
+            found = found.get(key) if is_object(found) else None
+        if isinstance(found, str):
+            yield found
 
 
 def _normalize_members(message: Raw, kinds: list[str]) -> bytes:

@@ -101,6 +101,16 @@ async def test_the_answer_bears_the_id_of_the_request_as_it_was(identity: str, r
     assert b'"result"' in peer.wire.raw[-1]
 
 
+@spec("2026-07-28", "basic/index#result-responses", "d44fffda", "c68f318e")
+@pytest.mark.parametrize("revision", since("2025-11-25"))
+async def test_an_id_that_the_answer_cannot_bear_is_refused(revision: str) -> None:
+    async with client(server(LABELS[-1]), revision) as peer:
+        request = peer.request(1, "tools/list").replace(b'"id":1,', b'"id":"half a pair: \\ud83d",')
+        (said,) = await peer.wire.say(request)
+
+    assert (False, -32700) == ("id" in said, said["error"]["code"])
+
+
 @spec("2024-11-05", "basic/messages#requests")
 @spec("2026-07-28", "basic/index#requests", "8a599d52")
 @everywhere
