@@ -1,7 +1,7 @@
 """The results that a client keeps for as long as the server allows.
 
 Theory of operation. Each client has a cache of its own, which lives as long as the connection. A result that is not
-public belongs to the authorization context in which it was requested: when the user of the connection changes, it is
+public belongs to the authorization context in which it was requested: when the access token changes, it is
 requested again. A result is kept under its method and params, and each page of a
 list by itself. A notification that something has changed removes the results that it is about.
 
@@ -72,7 +72,7 @@ class ResultCache:
 
     Args:
         max_bytes: The total size of the results, at most. The oldest make room for new ones.
-        authorization_context: Returns the authorization context of the next request. Equal ones are one user's.
+        authorization_context: Returns the authorization context of the next request. Equal ones have one access token.
     """
 
     def __init__(self, max_bytes: int, authorization_context: Callable[[], object] = lambda: None) -> None:

@@ -92,7 +92,7 @@ class Http:
         if client is not None and not isinstance(client, found.AsyncClient):
             raise UsageError(f"`client` must be an httpx.AsyncClient, not {type(client).__name__}")
         self._client: httpx.AsyncClient | None = client
-        self._logins = 0
+        self._token_changes = 0
 
     def __repr__(self) -> str:
         return f"Http({self.description!r})"  # without headers and query, which may hold secrets
@@ -118,18 +118,19 @@ class Http:
     def authorization_context(self) -> object:
         """The authorization context of the next request: unequal values may be different users.
 
-        It changes with each login, but not when tokens are refreshed. It equals nothing if each request can have other
-        credentials: those of a function, of another `httpx.Auth`, or of a given HTTP client.
+        It changes with each access token, also when a token is refreshed. It equals nothing if each request can have
+        other credentials: those of a function, of another `httpx.Auth`, or of a given HTTP client.
 
         Spec:
-            2026-07-28, server/utilities/caching: a cache is not shared across authorization contexts.
+            2026-07-28, server/utilities/caching, "Cache Scope Field": contexts share no cache; its example of another
+            context is another access token.
         """
         token = None if self._auth is None else bearer_token(self._auth)
         is_known = self._client is None and (self._auth is None or (token is not None and token.is_fixed))
-        return self._logins if is_known else object()
+        return self._token_changes if is_known else object()
 
-    def _count_login(self) -> None:
-        self._logins += 1
+    def _count_token_change(self) -> None:
+        self._token_changes += 1
 
     @asynccontextmanager
     async def open(self, limits: ClientLimits, /) -> AsyncGenerator[Channel]:
@@ -156,7 +157,7 @@ class Http:
                         group,
                         allows_legacy=not offered or not _LEGACY_LOGIN.isdisjoint(offered),
                     )
-                    access_tokens.on_login = self._count_login
+                    access_tokens.on_change = self._count_token_change
                     exchange = AuthorizedExchange(exchange, access_tokens)
                 channel = HttpChannel(HttpRequests(exchange, self._address), limits, group, spawner, self.identity)
                 if access_tokens is not None:

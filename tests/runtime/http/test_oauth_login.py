@@ -354,7 +354,7 @@ async def test_a_refresh_token_outlives_a_failure_of_its_server(status: int) -> 
 
 
 @spec("2026-07-28", "server/utilities/caching#cache-scope-field", "ae5ddf4e")
-async def test_a_login_changes_the_authorization_context_and_a_refresh_does_not() -> None:
+async def test_each_access_token_has_an_authorization_context_of_its_own() -> None:
     async with login_world() as world:
         transport = Http(world.url, auth=world.oauth())
         async with connect(transport) as client:
@@ -366,8 +366,7 @@ async def test_a_login_changes_the_authorization_context_and_a_refresh_does_not(
             world.refreshable.clear()
             await client.call_tool("greet", {"name": "Ann"})
 
-        assert first == refreshed
-        assert refreshed != transport.authorization_context
+        assert 3 == len({first, refreshed, transport.authorization_context})
         assert 2 == len(world.logins)
 
 

@@ -100,7 +100,7 @@ class AccessTokens:
 
     Attributes:
         pausing: Returns a block in which the clocks of calls stand still.
-        on_login: Called when there are tokens that may be another user's: all but refreshed ones.
+        on_change: Called when the next request will carry other tokens than the last one.
 
     Args:
         credentials: The choices of the program.
@@ -111,7 +111,7 @@ class AccessTokens:
 
     def __init__(self, credentials: Credentials, address: Address, group: Group, *, allows_legacy: bool = True) -> None:
         self.pausing: Callable[[], AbstractContextManager[object]] = nullcontext
-        self.on_login: Callable[[], None] = lambda: None
+        self.on_change: Callable[[], None] = lambda: None
         self._credentials = credentials
         self._address = address
         self._group = group
@@ -290,7 +290,6 @@ class AccessTokens:
         is_newer = stored is not None and (used is None or stored.access_token != used.access_token)
         if stored is None or not is_newer or not stored.is_fresh(time.time()):
             return False
-        self.on_login()
         self._use(stored)
         return True
 
@@ -323,7 +322,6 @@ class AccessTokens:
             return
         else:
             raise LoginNeeded(self._address.shown)
-        self.on_login()
         await self._keep(tokens)
 
     def _count_login(self) -> None:
@@ -397,4 +395,5 @@ class AccessTokens:
 
     def _use(self, tokens: Tokens | None) -> None:
         self._tokens = tokens
+        self.on_change()
         self._proof_key = None if tokens is None or tokens.key is None else ProofKey(tokens.key)
