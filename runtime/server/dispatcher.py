@@ -34,6 +34,7 @@ from mcpgen.runtime.protocol.messages import (
 from mcpgen.runtime.protocol.negotiation import missing_fields, oversized_part, read_meta, unsupported_revision
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.protocol.reading_policy import SUSPECT, TEXT_ID, meant_id
+from mcpgen.runtime.protocol.value_syntax import uri_fault
 from mcpgen.runtime.server import builtin_methods, error_mapping, input_required, notifications, server_requests
 from mcpgen.runtime.server.batch_response import BatchResponse
 from mcpgen.runtime.server.cache_hints import not_cacheable
@@ -336,11 +337,25 @@ def _serve(session: ServerSession, message: Request, request: OpenRequest, meta:
         session.start(exchange)
 
 
+def _check_uris(asked: str, result: Any) -> None:
+    """Check the URIs that a handler of `resources/read` has written. The one that the client *asked* for comes back.
+
+    Spec:
+        2026-07-28, server/resources, "Custom URI Schemes".
+    """
+    contents = getattr(result, "contents", ())
+    for each in contents if isinstance(contents, list) else ():  # its types are checked when it is encoded
+        uri = getattr(each, "uri", asked)
+        if uri != asked and isinstance(uri, str) and (fault := uri_fault(uri)) is not None:
+            raise TypeError(f"the handler returned contents with the uri {uri!r}: {fault}")
+
+
 def complete(session: ServerSession, exchange: Exchange, result: Any) -> None:
     """Answer *exchange* with the result of its handler.
 
     Raises:
         AdaptationError: The peer's revision cannot express it.
+        TypeError: It has a URI that is none.
     """
     if exchange.has_ended:
         return
@@ -354,6 +369,8 @@ def complete(session: ServerSession, exchange: Exchange, result: Any) -> None:
     if is_stateless and getattr(result, "result_type", "complete") == "input_required":
         input_required.send_input_required(session, exchange, result)
         return
+    if exchange.handler.method == "resources/read":
+        _check_uris(exchange.params.uri, result)
     if is_stateless and (exchange.request is None or exchange.request.is_retry):
         result = not_cacheable(result)
     body = encode_result(session.handlers.extensions, exchange, result) if exchange.handler.is_extended else None

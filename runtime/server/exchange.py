@@ -92,7 +92,7 @@ class MethodHandler(Struct, frozen=True, kw_only=True, eq=False):
         Such a client gets no `requestState`, so one that it sends is made up. Handlers rely on the signature.
         """
         params = self.codec.params(raw, meta)
-        if "request_state" not in getattr(params, "__struct_fields__", ()):
+        if getattr(params, "request_state", UNSET) is UNSET and getattr(params, "input_responses", UNSET) is UNSET:
             return params
         return msgspec.structs.replace(params, input_responses=UNSET, request_state=UNSET)
 

@@ -61,8 +61,6 @@ class ResourceFunction(Struct, frozen=True):
         for name in self.context:
             arguments[name] = context
         value = await self.call(**arguments)
-        if isinstance(value, models.ReadResourceResult):
-            self._check_uris(uri, value.contents)
         if isinstance(value, FULL_RESULTS):
             return value
         items = list_items(value) or ()
@@ -75,19 +73,8 @@ class ResourceFunction(Struct, frozen=True):
         fields = {} if hint is None else hint.fields
         return models.ReadResourceResult(contents=[self._contents(uri, each) for each in items], **fields)
 
-    def _check_uris(self, asked: str, contents: Sequence[models.ReadResourceResultContentsItem]) -> None:
-        """Check the URIs that the function has written. The one that the client has written comes back as it is.
-
-        Spec:
-            2026-07-28, server/resources, "Custom URI Schemes".
-        """
-        for each in contents:
-            if each.uri != asked and (fault := uri_fault(each.uri)) is not None:
-                raise TypeError(f"{self.label} returned contents with the uri {each.uri!r}: {fault}")
-
     def _contents(self, uri: str, value: object) -> models.ReadResourceResultContentsItem:
         if isinstance(value, RESOURCE_CONTENTS):
-            self._check_uris(uri, [value])
             return value
         if isinstance(value, Media):
             return value.to_contents(uri)

@@ -269,6 +269,22 @@ async def test_a_resource_function_returns_contents_with_valid_uris(is_whole: bo
         assert "contents" in await peer.result("resources/read", '"uri":"a:\xe4"')  # the client has written it
 
 
+@spec("2025-11-25", "server/resources#custom-uri-schemes", "172bca6c")
+@pytest.mark.parametrize("revision", since("2025-06-18"))
+async def test_a_handler_returns_contents_with_valid_uris(revision: str) -> None:
+    models, left = models_of(revision), ["a:c", "a_b://c", "a:\xe4"]
+
+    async def read_resource(*_: Any) -> Any:
+        contents = [models.TextResourceContents(uri=left.pop(0), text="x")]
+        more = {"ttl_ms": 0, "cache_scope": "private"} if revision == LABELS[-1] else {}
+        return models.ReadResourceResult(contents=contents, **more)
+
+    async with client(server(revision, overrides={"read_resource": read_resource}), revision) as peer:
+        assert "contents" in await peer.result("resources/read", '"uri":"a:b"')
+        assert REFUSED == error_of(await peer.ask("resources/read", '"uri":"a:b"'))
+        assert "contents" in await peer.result("resources/read", '"uri":"a:\xe4"')  # the client has written it
+
+
 def with_meta(revision: str, *metas: dict[str, Any]) -> Server:
     left, models = list(metas), models_of(revision)
 
