@@ -246,8 +246,8 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
         """Suggest values for an argument; none if it has no completion.
 
         Raises:
-            RequestError: There is no such prompt, template or argument. Spec: 2026-07-28,
-                server/utilities/completion#error-handling.
+            RequestError: There is no such prompt, template or argument, or an earlier argument is unknown. Spec:
+                2026-07-28, server/utilities/completion#error-handling.
         """
         reference, argument = params.ref, params.argument.name
         key = reference.name if isinstance(reference, models.PromptReference) else reference.uri
@@ -256,10 +256,12 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
         known = self._registry.arguments_of(reference.type, key) if key in shown else None
         if known is None:
             raise RequestError(ErrorCode.INVALID_PARAMS, f"Unknown reference: {quoted(key)}")
+        earlier = {} if params.context is UNSET else params.context.arguments
+        for name in (argument, *(() if earlier is UNSET else earlier)):
+            if name not in known:
+                raise RequestError(ErrorCode.INVALID_PARAMS, f"Unknown argument: {quoted(name)}")
         if completion := self._registry.completions.get((reference.type, key, argument)):
             return await completion.complete(params, context)
-        if argument not in known:
-            raise RequestError(ErrorCode.INVALID_PARAMS, f"Unknown argument: {quoted(argument)}")
         return models.CompleteResult(completion=models.CompleteResultCompletion(values=[], total=0, has_more=False))
 
 

@@ -301,6 +301,21 @@ async def test_what_is_not_there_cannot_be_completed(
     assert (-32602, message) == (caught.value.code, caught.value.message)
 
 
+@pytest.mark.spec("2025-06-18", "server/utilities/completion#security", "02d66b5c")
+@pytest.mark.spec("2025-11-25", "server/utilities/completion#security", "02d66b5c")
+@pytest.mark.spec("2026-07-28", "server/utilities/completion#security", "02d66b5c")
+async def test_an_earlier_argument_that_is_not_there_is_refused(review: FunctionHandlers, caller: Caller) -> None:
+    @review.completion("review", "code")
+    def codes(arguments: dict[str, str]) -> list[str]:
+        return list(arguments)
+
+    assert ["lines"] == (await caller.complete(REVIEW, "code", "", lines="1")).values
+    with pytest.raises(RequestError) as caught:
+        await caller.complete(REVIEW, "code", "", lines="1", nope="x")
+
+    assert (-32602, "Unknown argument: nope") == (caught.value.code, caught.value.message)
+
+
 @pytest.mark.parametrize("value", ["text", 3, [3]])
 async def test_what_is_no_list_of_texts_is_the_servers_failure(
     review: FunctionHandlers, caller: Caller, value: Any
