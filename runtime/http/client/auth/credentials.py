@@ -97,7 +97,10 @@ class OAuth:
                 "https://example.com/client.json"
             )
         if redirect_uri is not None and not _is_redirect(redirect_uri):
-            raise UsageError("`redirect_uri` must be a URL of https, or of http at localhost, 127.0.0.1 or [::1]")
+            raise UsageError(
+                "`redirect_uri` must be a URL of https, or of http at localhost, 127.0.0.1 or [::1]; "
+                "it must have a host and no fragment"
+            )
         if isinstance(cast("object", store), type) or not isinstance(cast("object", store), TokenStore | None):
             raise UsageError(f"`store` must be a TokenStore, such as FileTokenStore(folder), not {store!r}")
         if not login_seconds > 0:
@@ -253,7 +256,16 @@ def _checked_dpop(dpop: Dpop) -> Dpop:
 
 
 def _is_redirect(url: str) -> bool:
-    return url.startswith("https://") or (url.startswith("http://") and is_loopback_url(url) and "@" not in url)
+    """Return whether a login page may redirect to *url*.
+
+    Spec:
+        2025-03-26, basic/authorization, "Security Considerations"; RFC 6749, section 3.1.2: no fragment.
+    """
+    if uri_fault(url) is not None or "#" in url:
+        return False
+    if url.startswith("https://"):
+        return url[len("https://") :][:1] not in ("", "/", "?", ":")
+    return url.startswith("http://") and is_loopback_url(url) and "@" not in url
 
 
 def _is_document(url: str) -> bool:
