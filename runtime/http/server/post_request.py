@@ -40,7 +40,7 @@ from mcpgen.runtime.http.sse import encode_event
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.protocol.messages import Batch, Fault, Malformed, Notification, Request
-from mcpgen.runtime.protocol.negotiation import oversized_part, read_meta
+from mcpgen.runtime.protocol.negotiation import missing_fields, oversized_part, read_meta
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.protocol.reading_policy import SUSPECT
 from mcpgen.runtime.server.cluster.cluster import ClusterUnavailable
@@ -221,6 +221,11 @@ class PostRequest(HttpRequest, eq=False):
                 problem += f"; this server supports {', '.join(data['supported'])}"
             code = ErrorCode.HEADER_MISMATCH
             await responses.send_error(self.send, 400, problem, code=code, request_id=request.id, data=data)
+            return
+        # Before `initialize`, a ping needs no metadata; but the header says that none is to come.
+        missing = missing_fields(meta) if meta.revision is UNSET and request.method == "ping" else None
+        if missing is not None:
+            await responses.send_error(self.send, 400, missing.message, code=missing.code, request_id=request.id)
             return
         await self._answer_stateless(request, meta)
 

@@ -267,6 +267,14 @@ async def test_a_request_without_what_its_meta_must_have_is_a_bad_request(
         await refused(peer, body, lines, -32602)
 
 
+@spec("2026-07-28", "basic/index#meta", "e60809d4")
+async def test_a_ping_whose_header_alone_names_the_revision_is_a_bad_request() -> None:
+    """Earlier revisions allow a ping before `initialize`, where nothing names a revision."""
+    async with site(demo()) as web:
+        lines = [JSON, BOTH, ("MCP-Protocol-Version", STATELESS), ("Mcp-Method", "ping")]
+        await refused(Caller(web, STATELESS), b'{"jsonrpc":"2.0","id":"r","method":"ping"}', lines, -32602)
+
+
 @spec("2026-07-28", "basic/index#meta")
 @SERVED
 @pytest.mark.parametrize("capabilities", ["null", "[]", '"all"', '{"roots":7}'])
