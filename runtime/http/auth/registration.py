@@ -6,6 +6,7 @@ Spec:
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -37,6 +38,7 @@ _IN_ADVANCE: Final = "register a client there, and pass OAuth(client_id=…)"
 
 _POST: Final = "client_secret_post"
 _NONE: Final = "none"
+_LOOPBACK_PORT: Final = re.compile(r"^(http://(?:localhost|127\.0\.0\.1|\[::1\])):\d+(?=/|$)")
 
 
 class Registration(Struct, frozen=True, omit_defaults=True):
@@ -67,6 +69,7 @@ class _Reply(Struct):
     client_secret: str | None = None
     token_endpoint_auth_method: str | None = None
     client_secret_expires_at: float | None = None
+    redirect_uris: Any = None
 
 
 def registration_kind(*, client_id: str | None, document_url: str | None, metadata: ServerMetadata) -> RegistrationKind:
@@ -133,7 +136,11 @@ def decode_registration(body: bytes, *, issuer: str, redirect_uri: str) -> Regis
     The reply counts, and not what was asked for: it may have a secret although the client asked for none.
 
     Raises:
-        LoginFailed: The reply has no client id, or asks for a method that the client does not have.
+        LoginFailed: The reply has no client id, asks for a method that the client does not have, or lists only other
+            redirect URIs.
+
+    Spec:
+        RFC 7591, section 3.2.1; 2025-11-25, basic/authorization, "Open Redirection".
     """
     try:
         found = msgspec.json.decode(body, type=_Reply)
@@ -144,9 +151,29 @@ def decode_registration(body: bytes, *, issuer: str, redirect_uri: str) -> Regis
         raise LoginFailed(
             f"the authorization server registered the client with a method that needs a key or a secret; {_IN_ADVANCE}"
         )
+    listed = found.redirect_uris
+    if isinstance(listed, list) and listed and not any(_is_same_redirect(redirect_uri, each) for each in listed):
+        raise LoginFailed(
+            f"the authorization server did not register the redirect URI {redirect_uri!r}, but others; {_IN_ADVANCE}"
+        )
     secret = None if method == _NONE else found.client_secret
     expires_at = found.client_secret_expires_at or 0
     return Registration(issuer, found.client_id, secret, method, redirect_uri, expires_at)
+
+
+def _is_same_redirect(ours: str, listed: object) -> bool:
+    """Return whether a registration of *listed* allows *ours*.
+
+    The port of a loopback address does not count, nor does a slash at the end, which some servers add to an empty path.
+
+    Spec:
+        RFC 8252, section 7.3.
+    """
+    return isinstance(listed, str) and _comparable(ours) == _comparable(listed)
+
+
+def _comparable(uri: str) -> str:
+    return _LOOPBACK_PORT.sub(r"\1", uri).removesuffix("/")
 
 
 def secret_method(metadata: ServerMetadata, secret: str | None) -> str:

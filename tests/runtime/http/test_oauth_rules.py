@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import time
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,7 @@ REGISTRATION = "basic/authorization/client-registration"
 SECURITY = "basic/authorization/security-considerations"
 
 ISSUER = "https://login.example.com"
+NOT_REGISTERED = pytest.raises(LoginFailed, match="did not register the redirect URI")
 METADATA = ServerMetadata(
     issuer=ISSUER,
     token_endpoint=f"{ISSUER}/token",
@@ -588,6 +590,29 @@ def test_the_reply_to_a_registration_decides_how_the_client_authenticates(
 def test_a_registration_without_usable_credentials_is_refused(reply: bytes) -> None:
     with pytest.raises(LoginFailed):
         decode_registration(reply, issuer=ISSUER, redirect_uri="")
+
+
+@spec("2025-11-25", "basic/authorization#open-redirection", "e5ff42cd")
+@spec("2026-07-28", "basic/authorization/security-considerations#open-redirection", "8bddc9ca")
+@pytest.mark.parametrize(
+    ("listed", "expected"),
+    [
+        (["http://127.0.0.1:7/callback"], nullcontext()),
+        (["http://127.0.0.1:8/callback", 5], nullcontext()),  # RFC 8252, section 7.3: any port of a loopback address
+        ([], nullcontext()),  # such a list, and a missing one, say nothing
+        (None, nullcontext()),
+        (["https://other.example/callback"], NOT_REGISTERED),
+        (["http://127.0.0.1:7/other", 5], NOT_REGISTERED),
+        (["http://127.0.0.1.example:7/callback"], NOT_REGISTERED),
+    ],
+)
+def test_a_registration_of_other_redirect_uris_is_refused(
+    listed: object, expected: AbstractContextManager[object]
+) -> None:
+    reply = json.dumps({"client_id": "c", "redirect_uris": listed}).encode()
+
+    with expected:
+        decode_registration(reply, issuer=ISSUER, redirect_uri="http://127.0.0.1:7/callback")
 
 
 @pytest.mark.parametrize(
