@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from mcpgen.runtime.adapt.json_pointer import is_array
 from mcpgen.runtime.http.errors import LoginFailed
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def decode_registration(body: bytes, *, issuer: str, redirect_uri: str) -> Regis
             f"the authorization server registered the client with a method that needs a key or a secret; {_IN_ADVANCE}"
         )
     listed = found.redirect_uris
-    if isinstance(listed, list) and listed and not any(_is_same_redirect(redirect_uri, each) for each in listed):
+    if is_array(listed) and listed and not any(_is_same_redirect(redirect_uri, each) for each in listed):
         raise LoginFailed(
             f"the authorization server did not register the redirect URI {redirect_uri!r}, but others; {_IN_ADVANCE}"
         )
