@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from mcpgen.runtime.adapt.json_pointer import is_array
 from mcpgen.runtime.errors import InvalidPayload, MalformedFrame, RequestError, UnsupportedByPeer, printable, quoted
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import client_peer
@@ -344,7 +345,7 @@ def _check_uris(asked: str, result: Any) -> None:
         2026-07-28, server/resources, "Custom URI Schemes".
     """
     contents = getattr(result, "contents", ())
-    for each in contents if isinstance(contents, list) else ():  # its types are checked when it is encoded
+    for each in contents if is_array(contents) else ():  # its types are checked when it is encoded
         uri = getattr(each, "uri", asked)
         if uri != asked and isinstance(uri, str) and (fault := uri_fault(uri)) is not None:
             raise TypeError(f"the handler returned contents with the uri {uri!r}: {fault}")

@@ -881,7 +881,7 @@ def test_a_server_in_a_module_is_a_target(target: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "reason"),
     [
-        ("shops.tea:server", "Error: There is no module shops.tea."),
+        ("shops.tea:server", "Error: There is no file or module shops.tea."),
         ("json:server", "Error: There is no `server` in json."),
         ("json:dumps", "Error: `dumps` in json is not a Server; it is of type function."),
     ],
