@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_REPEATED_HEADS_BYTES", "RepeatingProtocol"]
 
-# What the heads that connections remember keep together. It is enough for 1,000 connections; others parse each head.
+# What the heads that connections remember keep together: some 2,000 usual heads. Other connections parse each head.
 MAX_REPEATED_HEADS_BYTES: Final = 8 * 1024 * 1024
 
 # In memory, a head takes its bytes three times, and some objects.

@@ -198,6 +198,18 @@ def test_each_request_has_headers_and_a_state_of_its_own() -> None:
     asyncio.run(main())
 
 
+def test_no_head_is_remembered_if_a_task_factory_may_have_begun_the_request() -> None:
+    async def main() -> None:
+        asyncio.get_running_loop().set_task_factory(lambda loop, coro, **more: asyncio.Task(coro, loop=loop, **more))
+        peer = repeating()
+        for _ in range(4):
+            peer.protocol.data_received(of(PLAIN, b"a"))
+            await peer.end()
+        assert (len(peer.requests), peer.repeated) == (4, 0)
+
+    asyncio.run(main())
+
+
 def test_headers_that_an_application_around_ours_has_changed_count() -> None:
     async def status(*changes: tuple[bytes, bytes]) -> int:
         sent: list[Any] = []
