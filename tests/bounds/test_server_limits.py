@@ -33,7 +33,7 @@ COMPLETION = message(
     1,
     ref={"type": "ref/resource", "uri": "note://{+name}"},
     argument={"name": "name", "value": "x"},
-    context={"arguments": {"other": "x" * 300}},
+    context={"arguments": {"name": "x" * 300}},
 )
 CAPABILITIES = '"io.modelcontextprotocol/clientCapabilities":'
 LONG = '"com.example/long":{"x":"' + "x" * 500 + '"}'
