@@ -13,9 +13,10 @@ import logging
 import re
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
+from decimal import Decimal
 from functools import partial
 from itertools import dropwhile, takewhile
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, ValidationError
@@ -63,6 +64,8 @@ if TYPE_CHECKING:
 __all__ = ["BEFORE_TASKS", "FAILURE_MAP", "TaskMode", "TaskSupport", "Tool", "ToolError", "make_tool"]
 
 _LOG = logging.getLogger("mcpgen.handlers")
+_DECIMALS: Final = msgspec.json.Decoder(float_hook=Decimal)
+_ALL_DIGITS: Final = msgspec.json.Encoder(decimal_format="number")
 
 # The rule of 2025-11-25 (server/tools#tool-names); earlier revisions have none, so such names are valid in all of them.
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
@@ -281,8 +284,9 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
 
 
 def _read_checked(read: Callable[[bytes | Raw], Struct], check: Callable[[object], None], data: bytes | Raw) -> Struct:
+    """Do the same as `_convert_checked` for a type with a `Decimal`, whose digits only JSON keeps."""
     check(msgspec.json.decode(data))
-    return read(data)
+    return read(_ALL_DIGITS.encode(_DECIMALS.decode(data)))
 
 
 def _convert_checked(arguments: type[Struct], check: Callable[[object], None], data: bytes | Raw) -> Struct:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal  # noqa: TC003 (a tool is registered with it)
 from typing import Annotated, Any
 
 import anyio
@@ -146,6 +147,7 @@ def test_a_long_text_for_a_pattern_is_refused_in_all_kinds_of_functions() -> Non
     [
         ("send", '{"to": "long", "to": "a@b"}', "a@b"),
         ("count", '{"ids": {"5": "long", "5": 1}}', "1"),
+        ("pay", '{"to": "long", "to": "a@b", "euros": 1.10000000000000000000001}', "1.10000000000000000000001"),
     ],
 )
 def test_only_the_last_of_two_members_of_one_name_is_read(name: str, arguments: str, text: str) -> None:
@@ -159,6 +161,10 @@ def test_only_the_last_of_two_members_of_one_name_is_read(name: str, arguments: 
     @server.tool
     def count(ids: dict[int, int]) -> str:
         return str(len(ids))
+
+    @server.tool
+    def pay(to: Mail, euros: Decimal) -> str:
+        return str(euros)
 
     params: dict[str, object] = {"name": name, "arguments": {}, "_meta": META}
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
