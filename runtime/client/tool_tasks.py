@@ -147,11 +147,11 @@ class ToolTasks:
             return StartedTool(tool, found.task_id) if is_task else StartedTool(tool, result=found)
         if await self._support_of(tool) == "forbidden":
             return StartedTool(tool, result=await engine.call(_CALL, params, **options))
-        on_progress, _, meta = check_call_options(options)
+        on_progress, seconds, meta = check_call_options(options)
         token = None if on_progress is None else self._session.next_token()
         more = {**(meta or {}), **({} if token is None else {"progressToken": token})}
         value = {**params, "task": {}, **({"_meta": more} if more else {})}
-        raw = await self._engine.ask_json(_CALL, value, is_task=True)
+        raw = await self._engine.ask_json(_CALL, value, is_task=True, timeout_seconds=seconds)
         created = self._decode(_decode_created, raw, _CALL).task
         return StartedTool(tool, created.task_id, token)
 

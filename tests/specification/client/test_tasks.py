@@ -64,6 +64,16 @@ async def test_a_tool_that_cannot_be_a_task_is_not_started_as_one(support: str |
     assert "task" not in call["params"]
 
 
+async def test_the_time_limit_of_a_call_holds_for_the_start_of_its_task() -> None:
+    async with opened(REVISION, can=CAN) as own:
+        errand, asked = await own.asked(own.client.call_tool("x", timeout_seconds=0.1))
+        own.wire.result(asked, listed("required"))
+        await own.wire.hear("tools/call")
+
+        with pytest.raises(RequestTimedOut, match="0.1"):
+            await errand.outcome()
+
+
 @spec("2025-11-25", "basic/utilities/tasks#tool-level-negotiation")
 @pytest.mark.parametrize("how", ["tools", "request_json"])
 async def test_a_client_that_has_listed_the_tools_does_not_list_them_again(how: str) -> None:
