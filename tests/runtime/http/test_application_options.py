@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
 from typing import Any
@@ -36,24 +35,31 @@ def test_an_option_that_makes_no_sense_is_found_when_the_application_is_made(
         Server("demo").asgi(**options)
 
 
-def test_a_server_without_auth_loads_nothing_for_it() -> None:
+PROTECT = "Protect(resource='https://mcp.example.com/mcp', issuers=['https://login.example.com'])"
+
+
+@pytest.mark.parametrize(
+    ("options", "loaded"),
+    [
+        ("", "[] []\n"),
+        # Otherwise the first request loads them, and all clients wait for it.
+        (f"auth={PROTECT}", "['cryptography', 'httpx', 'jwt'] ['key_sets', 'token_check']\n"),
+    ],
+)
+def test_what_access_tokens_need_is_loaded_with_a_protected_application_only(options: str, loaded: str) -> None:
     program = (
-        "import sys; from mcpgen import Protect, Server; Server('a').asgi();"
-        "print(sorted({'cryptography', 'httpx', 'jwt'} & sys.modules.keys()), "
-        "[each for each in sys.modules if each.endswith(('.token_check', '.key_sets'))])"
+        f"import sys; from mcpgen import Protect, Server; Server('a').asgi({options});"
+        "names = {each.rpartition('.')[2] for each in sys.modules};"
+        "print(sorted({'cryptography', 'httpx', 'jwt'} & names), sorted({'token_check', 'key_sets'} & names))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, encoding="utf-8")
 
-    assert "[] []\n" == done.stdout
+    assert loaded == done.stdout
 
 
 @pytest.mark.parametrize("missing", ["jwt", "cryptography", "httpx"])
 def test_a_missing_extra_is_named_when_the_application_is_made(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = importlib.util.find_spec
-    monkeypatch.setattr(
-        "mcpgen.runtime.http.server.auth.jwt_verification.find_spec",
-        lambda name: None if name == missing else found(name),
-    )
+    monkeypatch.setitem(sys.modules, missing, None)
     auth = Protect(resource="https://mcp.example.com/mcp", issuers=["https://login.example.com"])
 
     with pytest.raises(UsageError, match=r'not installed: pip install "mcpgen\[http,auth\]"'):

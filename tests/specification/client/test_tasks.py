@@ -70,7 +70,7 @@ async def test_the_time_limit_of_a_call_holds_for_the_start_of_its_task() -> Non
         own.wire.result(asked, listed("required"))
         await own.wire.hear("tools/call")
 
-        with pytest.raises(RequestTimedOut, match="0.1"):
+        with pytest.raises(RequestTimedOut, match=r"0\.1"):
             await errand.outcome()
 
 
