@@ -21,11 +21,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from mcpgen.generated.registry import REVISIONS, Labels
 from mcpgen.runtime.http.server.event_streams import EventStream
 from mcpgen.runtime.http.server.open_requests import CountedConnection
+from mcpgen.runtime.http.server.replaced_streams import ReplacedStreams
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.http.server.task_streams import TaskStreams, task_mark
-from mcpgen.runtime.http.sse import encode_event
 from mcpgen.runtime.server.dispatcher import take, take_batch
-from mcpgen.runtime.server.event_store import event_id
 from mcpgen.runtime.server.exchange import Exchange
 
 if TYPE_CHECKING:
@@ -57,9 +56,6 @@ _POLLING: Final = Labels(each.label for each in dropwhile(lambda each: each.labe
 
 # The store has long dropped the streams that ended before these.
 _MAX_ENDED_STREAMS: Final = 1000
-
-# A client that has opened so many GET streams since does not come back to an older one.
-_MAX_REPLACED_STREAMS: Final = 10
 
 
 class HttpSession(CountedConnection):
@@ -132,7 +128,7 @@ class HttpSession(CountedConnection):
         self._current_stream: EventStream | None = None  # of the POST that is being read
         self._is_batch = False  # whether that POST is a batch
         self._ended_streams: list[str] = []  # names of those that the store may still have
-        self._replaced_streams: dict[str, int] = {}  # the last number that was sent on each, by name
+        self._replaced_streams: ReplacedStreams = ReplacedStreams(store)
 
     @property
     def retry_ms(self) -> int | None:
@@ -238,29 +234,15 @@ class HttpSession(CountedConnection):
 
     def open_get_stream(self, response: ResponseBuffer, earlier: Sequence[bytes] = ()) -> None:
         """Open a GET stream over *response*, in place of the one before; send the events *earlier* first."""
-        stream, replaced = self.get_stream, self._replaced_streams
+        stream = self.get_stream
         if stream.is_resumable:  # the client may know an id of it
             old, has_gap = stream.name, stream.has_gap
             self._stream_count += 1
-            replaced[old] = stream.rename(f"{self._streams_id}.0-{self._stream_count}")
-            lost = [old] if has_gap else list(replaced)[:-_MAX_REPLACED_STREAMS]
-            for each in lost:
-                del replaced[each]
+            last = stream.rename(f"{self._streams_id}.0-{self._stream_count}")
+            lost = [old] if has_gap else self._replaced_streams.add(old, last)
             if lost:
                 self._spawner.start(self._forget, lost)
         stream.attach(response, retry_ms=self.retry_ms, earlier=earlier)
-
-    async def _resume_replaced(self, name: str, number: int, response: ResponseBuffer) -> int | None:
-        """Send what was missed of a GET stream that was replaced, and open a new one behind it."""
-        found = await self._store.after(name, number)
-        last = self._replaced_streams.get(name, -1)
-        if found is None or not number <= last <= max([number, *(each for each, _ in found)]):
-            return None
-        missed = [
-            encode_event(message, event_id=event_id(name, each)) for each, message in found if message and each <= last
-        ]
-        self.open_get_stream(response, missed)
-        return sum(map(len, missed))
 
     def _is_own(self, name: str) -> bool:
         return name.startswith(f"{self._streams_id}.")
@@ -269,8 +251,12 @@ class HttpSession(CountedConnection):
         """Resume the stream *name* behind the event *number*; return the bytes sent, or None if that fails."""
         if name == self.get_stream.name:
             return await self.get_stream.resume(response, number)
-        if name in self._replaced_streams:
-            return await self._resume_replaced(name, number, response)
+        if name in self._replaced_streams.names:
+            missed = await self._replaced_streams.missed(name, number)
+            if missed is None:
+                return None
+            self.open_get_stream(response, missed)
+            return sum(map(len, missed))
         stream = self.streams.get(name)
         if stream is None:
             if not self._is_own(name) or is_get_stream(name):
@@ -371,9 +357,10 @@ class HttpSession(CountedConnection):
             each.end()
             each.detach()
         self.streams.clear()
-        stored = [*self._ended_streams, *self._replaced_streams, *(each.name for each in streams if each.is_resumable)]
+        names = [*self._ended_streams, *self._replaced_streams.take_all()]
+        stored = [*names, *(each.name for each in streams if each.is_resumable)]
         if stored:
-            self._ended_streams, self._replaced_streams = [], {}
+            self._ended_streams = []
             self._spawner.start(self._forget, stored)
 
     async def _forget(self, names: Sequence[str]) -> None:
