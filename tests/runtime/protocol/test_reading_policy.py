@@ -72,6 +72,9 @@ def test_the_code_of_an_error_becomes_a_number_and_its_data_stay() -> None:
         b'{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"x"}}',
         b'{"jsonrpc":"2.0","id":1,"error":{"code":"one","message":"x"}}',
         b'{"jsonrpc":"2.0","id":1,"error":{"code":"1"}}',
+        b'{"jsonrpc":"2.0","id":"\\ud83d","method":"ping"}',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"progressToken":"\\ud83d"}}}',
+        b'{"jsonrpc":"2.0","id":1,"result":{"tools":[],"nextCursor":"\\ud83d"}}',
     ],
 )
 def test_a_message_whose_meaning_is_unclear_stays_malformed(frame: bytes) -> None:

@@ -29,6 +29,7 @@ class Played:
 
     def __init__(self) -> None:
         self.runs = 0
+        self.states: list[str | None] = []
         self.gate = anyio.Event()
         self.stopped = 0
 
@@ -58,6 +59,7 @@ def new_server(request: pytest.FixtureRequest, cluster: Callable[[], Cluster], t
         @server.tool(task=True, replay=True)
         async def again(ctx: Context) -> str:
             played.runs += 1
+            played.states.append(ctx.request_state)
             await played.gate.wait()
             return "done again"
 
@@ -77,8 +79,8 @@ def new_server(request: pytest.FixtureRequest, cluster: Callable[[], Cluster], t
 
 
 async def created(client: Any, tool: str) -> str:
-    """Return the id of a new task, of 2025-11-25 or of the extension."""
-    asked = f'"name":"{tool}","arguments":{{}}' + ("" if client.is_stateless else ',"task":{}')
+    """Return the id of a new task, of 2025-11-25, whose clients have no `requestState`, or of the extension."""
+    asked = f'"name":"{tool}","arguments":{{}}' + ("" if client.is_stateless else ',"task":{},"requestState":"made up"')
     said = await client.result("tools/call", asked)
     return str(said["taskId"] if client.is_stateless else said["task"]["taskId"])
 
@@ -244,6 +246,7 @@ async def test_a_task_of_a_killed_worker_fails_or_runs_again(
 
     assert "The process that ran the task has ended" == failed["statusMessage"]
     assert ("done again", 2) == (done["result"]["content"][0]["text"], played.runs)
+    assert [None, None] == played.states
 
 
 async def test_another_session_does_not_find_a_task(new_server: Any, cluster: Callable[[], Cluster]) -> None:
