@@ -16,7 +16,7 @@ from mcpgen.runtime.server.access_context import AccessContext
 from mcpgen.runtime.server.elicitation_forms import Elicited, form_schema, form_value
 from mcpgen.runtime.server.engine import ChangeNotifier
 from mcpgen.runtime.server.request_results import wait_result
-from mcpgen.runtime.server.server_requests import send_request
+from mcpgen.runtime.server.server_requests import check_may_ask, send_request
 from mcpgen.runtime.server.sync_context import SyncContext, awaited
 
 if TYPE_CHECKING:
@@ -392,6 +392,7 @@ class Context(AccessContext, ChangeNotifier, Generic[StateT_co]):
 
     async def _request(self, method: str, params: Any, terms: str) -> Any:
         session, exchange = self._session, self._exchange
+        check_may_ask(exchange, self._peer, method)
         self._engine.warn_deprecated(method)
         task = None if exchange is None else exchange.task
         with nullcontext() if task is None else task.awaiting_input():

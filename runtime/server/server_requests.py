@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.server_session import ServerSession
 
 __all__ = [
+    "check_may_ask",
     "flush_soon",
     "note_elicitation_id",
     "prepare_request",
@@ -59,6 +60,22 @@ __all__ = [
 
 # Of a key in inputRequests: 48 bits of a digest distinguish the requests of one handler.
 _DIGEST_LETTERS = 12
+
+# 2026-07-28, basic/patterns/mrtr, "Supported Requests".
+_ONLY_THESE_ASK = "in this revision, only handlers of tools/call, prompts/get and resources/read can ask the client"
+
+
+def check_may_ask(exchange: Exchange | None, peer: Peer, method: str) -> None:
+    """Check that *peer* can get the request *method* from its handler, which belongs to *exchange*.
+
+    Without an exchange, a request is sent in the session of the connection. A client of 2026-07-28 has none: if the
+    connection has one, it is of another client.
+
+    Raises:
+        UnsupportedByPeer: It cannot.
+    """
+    if exchange is None and peer.era == "stateless":
+        raise UnsupportedByPeer(revision=peer.revision, what=method, reason=_ONLY_THESE_ASK)
 
 
 def send_request(
@@ -238,9 +255,7 @@ def _collect(session: ServerSession, exchange: Exchange | None, request: ServerR
     method = request.codec.method
     input_requests = session.handlers.methods(peer.revision).INPUT_REQUESTS
     if exchange is None or not exchange.handler.may_request_input or method not in input_requests:
-        # 2026-07-28, basic/patterns/mrtr, "Supported Requests".
-        reason = "in this revision, only handlers of tools/call, prompts/get and resources/read can ask the client"
-        raise UnsupportedByPeer(revision=peer.revision, what=method, reason=reason)
+        raise UnsupportedByPeer(revision=peer.revision, what=method, reason=_ONLY_THESE_ASK)
     request.key = _key(exchange, request)
     earlier = exchange.earlier_responses.get(request.key)
     if earlier is not None:

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen import CacheHint, Context, Server
+from mcpgen import CacheHint, Context, Server, UnsupportedByPeer
 from mcpgen.runtime.protocol.newest import models
 from tests.harness.server_wire import connected
 from tests.specification.citation import (
@@ -59,6 +59,27 @@ async def test_what_may_ask_demands_and_goes_on_with_the_answer(
 
     assert "complete" == said["result"]["resultType"]
     assert "octocat" in json.dumps(said["result"][holder])
+
+
+@spec("2026-07-28", "basic/patterns/mrtr", "852d87a7")
+async def test_a_handler_of_a_subscription_sends_no_request_even_to_a_client_that_has_a_session_too() -> None:
+    refused: list[str] = []
+
+    async def subscribe(own: Any, params: Any, context: Any) -> Any:
+        del own, params
+        try:
+            await context.roots()
+        except UnsupportedByPeer as error:
+            refused.append(str(error))
+        return {}
+
+    async with client(server(HANDSHAKES[-1], subscribe=subscribe), HANDSHAKES[-1], ABLE) as peer:
+        newest = Client(peer.wire, LABELS[-1], ABLE)
+        said = await newest.ask("subscriptions/listen", '"notifications":{"resourceSubscriptions":["note://a"]}')
+
+    assert ["notifications/subscriptions/acknowledged"] == [each["method"] for each in said]
+    (reason,) = refused
+    assert "2026-07-28: in this revision, only handlers of tools/call, prompts/get and resources/read can ask" in reason
 
 
 @spec("2026-07-28", "server/utilities/caching#cache-key", "129aa0bc")
