@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,19 +29,24 @@ def record_edit(
         status: The new status; None to keep it.
         message: The new status message; None to keep it. The end of a task removes an old one.
         outcome: The answer, at the end of the task.
-        input_requests: The open requests to the client; UNSET to keep them.
+        input_requests: The open requests to the client; UNSET to keep them. Those that have a response are left out.
         worker: Change nothing if another worker has taken the task.
     """
 
     def edit(record: TaskRecord) -> TaskRecord | None:
         if worker is not None and record.worker != worker:
             return None
-        requests = record.input_requests if isinstance(input_requests, UnsetType) else input_requests
-        if outcome is None and requests == record.input_requests and status in {None, record.status} and not message:
+        requests, new_status = record.input_requests, status
+        if not isinstance(input_requests, UnsetType):
+            requests = _unanswered(input_requests, record.input_responses)
+            if status == "input_required" and requests is None:
+                new_status = "working"
+        same_status = new_status in {None, record.status}
+        if outcome is None and requests == record.input_requests and same_status and not message:
             return None
         return msgspec.structs.replace(
             record,
-            status=status or record.status,
+            status=new_status or record.status,
             status_message=record.status_message if outcome is None and message is None else message,
             outcome=outcome,
             input_requests=None if outcome is not None else requests,
@@ -50,6 +55,20 @@ def record_edit(
         )
 
     return edit
+
+
+def _unanswered(requests: bytes | None, responses: bytes | None) -> bytes | None:
+    """Return the *requests* without *responses*: another process may have got one that the function does not know yet.
+
+    Spec:
+        ext-tasks, "Task Update Requests": a key is not used again after its response.
+    """
+    if requests is None or responses is None:
+        return requests
+    answered = msgspec.json.decode(responses, type=dict[str, Raw])
+    found = msgspec.json.decode(requests, type=dict[str, Raw])
+    left = {key: each for key, each in found.items() if key not in answered}
+    return msgspec.json.encode(left) if left else None
 
 
 def timestamp(ms: int) -> str:

@@ -279,6 +279,23 @@ async def test_no_two_requests_of_a_task_have_one_key() -> None:
     assert [{"One?"}, {"Three?"}, {"Two?"}] == sorted(messages.values(), key=sorted)
 
 
+@pytest.mark.slow
+@spec("ext-tasks", f"{PAGE}#task-update-requests", "56c8ae37")
+async def test_a_request_that_another_process_has_got_the_answer_to_is_not_made_again(tmp_path: Path) -> None:
+    bakeries = [Bakery(tasks=SqliteTaskStore(tmp_path / "tasks.db")) for _ in range(2)]
+    async with connected(bakeries[0]) as session, connected(bakeries[1]) as other:
+        task = await created(session, "ask_thrice")
+        first, second = (await until(session, task, "input_required"))["inputRequests"]
+        for each, key in ((other, first), (session, second)):
+            answered = f'"inputResponses":{{"{key}":{{"action":"decline"}}}}'
+            await each.result("tasks/update", f'"taskId":"{task}",{answered}')
+        await session.wire.rest()  # until the function has its second answer
+        between = await session.result("tasks/get", f'"taskId":"{task}"')
+        (third,) = (await until(session, task, "input_required"))["inputRequests"]
+
+    assert {first, second}.isdisjoint([*between.get("inputRequests", ()), third])
+
+
 @spec("ext-tasks", f"{PAGE}#task-cancellation", "022a516f")
 async def test_cancelling_the_call_that_created_a_task_does_not_cancel_the_task() -> None:
     bakery = Bakery()
