@@ -345,7 +345,8 @@ def _require_capabilities(peer: Peer, record: TaskRecord) -> None:
     missing = missing_for_all(peer, _input_requests(record))
     if missing is not None:
         reason = "the task needs input by capabilities that the client has not declared in this request"
-        raise UnsupportedByPeer(revision=peer.revision, what="tasks/get", reason=reason, required=missing)
+        what = "the requests for input of this task"
+        raise UnsupportedByPeer(revision=peer.revision, what=what, reason=reason, required=missing)
 
 
 def _read_update(read: Callable[..., Any], raw: Raw | UnsetType, meta: Mapping[str, object] | None = None) -> _Update:
