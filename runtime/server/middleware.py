@@ -75,13 +75,19 @@ def _named(call: Call) -> Call:
 
 
 async def _call_middleware(middleware: Around, call: Call, params: Any, context: Any) -> Any:
-    result = await middleware(params, context, call)
+    name = getattr(middleware, "__name__", type(middleware).__name__)
+    pending = middleware(params, context, call)
+    if not inspect.isawaitable(pending):
+        raise TypeError(
+            f"the middleware {name} is not an `async def`; make it one, and return the result of "
+            "`await call_next(params, context)`"
+        )
+    result = await pending
     if result is None or inspect.iscoroutine(result):  # it often only waits for the next call, or forgets to wait
         found = "None"
         if result is not None:
             found = "a coroutine"
             result.close()
-        name = getattr(middleware, "__name__", type(middleware).__name__)
         raise TypeError(
             f"the middleware {name} returned {found}; return the result of `await call_next(params, context)`"
         )
