@@ -17,7 +17,7 @@ from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.protocol.pattern_texts import pattern_check
 from mcpgen.runtime.protocol.value_types import any_object
 from mcpgen.runtime.server.functions.media import Media
-from mcpgen.runtime.server.functions.results import CONTENT_BLOCKS, list_items
+from mcpgen.runtime.server.functions.results import CONTENT_BLOCKS, list_items, other_revision_text
 from mcpgen.runtime.server.functions.schemas import argument_type, input_schema
 from mcpgen.runtime.server.functions.signatures import read_signature
 from mcpgen.runtime.server.functions.text_arguments import check_textual
@@ -106,6 +106,8 @@ class Prompt(Struct, frozen=True):
             return models.PromptMessage(role="user", content=value)
         if inspect.iscoroutine(value):
             value.close()  # otherwise Python warns that it was never awaited
+        if fault := other_revision_text(value):
+            raise TypeError(f"{self.label} returned {fault}")
         raise TypeError(
             f"{self.label} returned a value of the type {type(value).__name__}; return a string, a content block or a "
             "PromptMessage, or a list of them"

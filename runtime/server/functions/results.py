@@ -36,6 +36,7 @@ __all__ = [
     "error_result",
     "exception_text",
     "list_items",
+    "other_revision_text",
     "result_format",
 ]
 
@@ -47,6 +48,7 @@ CONTENT_BLOCKS = (
     models.EmbeddedResource,
 )
 BINDINGS = "mcpgen.generated.v"
+NEWEST_BINDINGS = models.__name__.removesuffix(".models")
 FULL_RESULTS = (models.CallToolResult, models.InputRequiredResult)
 _encode = msgspec.json.Encoder(enc_hook=dump_value).encode
 _read: Callable[[bytes], object] = msgspec.json.Decoder().decode
@@ -97,8 +99,11 @@ def encode_result(value: object) -> bytes:
     """Return the JSON of a value that a function returned.
 
     Raises:
-        UnsendableResult: It has none.
+        UnsendableResult: It has none, or it is a message of another revision, which would arrive as mere text.
     """
+    for each in (value, *(list_items(value) or ())[:1]):  # the first item shows what the list is for
+        if fault := other_revision_text(each):
+            raise UnsendableResult(fault)
     try:
         encoded = _encode(value)
     except (TypeError, ValueError, RecursionError) as error:
@@ -216,6 +221,23 @@ def _name(kind: type) -> str:
     return "None" if kind is type(None) else kind.__name__
 
 
+def _other_revision(kind: object) -> str:
+    """Return the package of a class that the bindings of another revision define; "" for anything else."""
+    module = str(getattr(kind, "__module__", ""))
+    return module.removesuffix(".models") if module.startswith(BINDINGS) and module != models.__name__ else ""
+
+
+def other_revision_text(value: object) -> str:
+    """Return what to do about a value whose class is of the bindings of another revision; "" for any other value."""
+    package = _other_revision(type(value))
+    if not package:
+        return ""
+    return (
+        f"a {type(value).__name__} of {package}, but functions use the types of {NEWEST}; import it from "
+        f"{NEWEST_BINDINGS}"
+    )
+
+
 def text_result(value: object) -> models.CallToolResult | models.InputRequiredResult:
     """Return the result for a return value of a function without an output schema."""
     if isinstance(value, str):
@@ -263,7 +285,8 @@ def _block(value: object) -> models.ContentBlock:
         return value
     kind = type(value).__name__
     raise UnsendableResult(
-        f"a list of content blocks with a value of the type {kind}; make it a content block or a string"
+        other_revision_text(value)
+        or f"a list of content blocks with a value of the type {kind}; make it a content block or a string"
     )
 
 
@@ -288,11 +311,11 @@ def _refuse_other_revisions(annotation: Annotation, what: str) -> None:
     for arm in arms(annotation):
         for item in typing.get_args(arm):
             _refuse_other_revisions(item, what)
-        module = str(getattr(arm, "__module__", ""))
-        if module.startswith(BINDINGS) and module != models.__name__:
+        if package := _other_revision(arm):
+            name = getattr(arm, "__name__", "type")
             raise UsageError(
-                f"{what} has a type of {module}, but functions use the types of {NEWEST}; import it from "
-                f"{models.__name__} (it is adapted to the revision of each peer)"
+                f"{what} has the type {name} of {package}, but functions use the types of {NEWEST}; import it from "
+                f"{NEWEST_BINDINGS} (it is adapted to the revision of each peer)"
             )
 
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcpgen import Context, Server, UsageError, connect, connect_sync, read_config
+from mcpgen import Context, RequestRefused, Server, UsageError, connect, connect_sync, read_config
+from mcpgen.generated import v2025_11_25 as old
+from mcpgen.generated.v2026_07_28 import TextContent
 from mcpgen.middleware import ErrorHandlingMiddleware, ResponseLimitingMiddleware, TimingMiddleware
 from mcpgen.testing import REVISIONS, Answers, connect_as
 
@@ -145,6 +147,13 @@ def test_an_answer_that_does_not_fit_its_request_fails_the_test(revision: str, a
     assert any("`elicit`: answer 1 of the script: the answer to elicitation must be" in each for each in told)
 
 
+def returning(value: Any) -> Any:
+    def it() -> Any:
+        return value
+
+    return it
+
+
 async def forgets_to_return(params: object, ctx: Context, call_next: Any) -> Any:
     await call_next(params, ctx)
 
@@ -179,6 +188,38 @@ def test_a_middleware_that_calls_the_next_one_wrongly_is_told_how(middleware: An
         client.call_tool("add", {"a": 1, "b": 2})
 
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        old.TextContent(text="hi"),
+        [old.TextContent(text="hi")],
+        [TextContent(text="hi"), old.TextContent(text="hi")],
+        old.CallToolResult(content=[]),
+    ],
+)
+def test_a_tool_that_returns_a_type_of_another_revision_is_told_where_to_import_it(value: Any) -> None:
+    mixed = Server("mixed", debug=True)
+    mixed.tool(name="it")(returning(value))
+
+    with connect_as(mixed, "2025-11-25") as client:
+        result = client.call_tool("it")
+
+    assert result.is_error is True
+    assert "of mcpgen.generated.v2025_11_25, but functions use the types of 2026-07-28; import it from" in result.text
+
+
+def test_a_prompt_and_a_resource_that_return_a_type_of_another_revision_are_told_where_to_import_it() -> None:
+    mixed = Server("mixed", debug=True)
+    message = old.PromptMessage(role="user", content=old.TextContent(text="hi"))
+    mixed.prompt(name="it")(returning(message))
+    mixed.resource("it:now")(returning(old.TextResourceContents(uri="it:now", text="hi")))
+
+    with connect_as(mixed, "2025-11-25") as client:
+        for ask in (lambda: client.get_prompt("it"), lambda: client.read_resource("it:now")):
+            with pytest.raises(RequestRefused, match=r"of mcpgen\.generated\.v2025_11_25, but functions use the types"):
+                ask()
 
 
 @pytest.mark.parametrize(
