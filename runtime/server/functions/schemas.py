@@ -57,6 +57,8 @@ def schema_of(annotation: Annotation, what: str) -> dict[str, Any]:
 def _remedy(reason: str) -> str:
     if "may not contain more than one str-like" in reason:
         return "use one of them, such as `str`"
+    if "may not contain more than one array-like" in reason:
+        return "use one of them, such as `list`"
     if "may not contain more than one" in reason or "must be tagged" in reason:
         return "use Structs with tags (`class A(Struct, tag=True)`), or a pydantic model for each"
     return "use a type that msgspec supports: a Struct, a dataclass, a TypedDict, an Enum, a Literal or a built-in one"

@@ -72,6 +72,9 @@ def with_bare_depends(a: Annotated[int, Depends]) -> int:
     return a
 
 
+def with_lists(value: list[int] | set[int]) -> None: ...
+
+
 def with_texts(a: bytes | str) -> int:
     return len(a)
 
@@ -178,6 +181,7 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (tool(with_field), "is a field, which only classes have; write the default itself"),
     (tool(with_bare_depends), "has no function; write Depends(function)"),
     (tool(with_texts), "; use one of them, such as `str`"),
+    (tool(with_lists), "; use one of them, such as `list`"),
     (partial(TimingMiddleware, level="info"), "`level` must be a whole number, not 'info'"),
     (partial(LoggingMiddleware, include_payloads="no"), "`include_payloads` must be True or False, not 'no'"),
     (partial(ResponseLimitingMiddleware, 5, tools="add"), "`tools` must be a list, not 'add'"),
