@@ -32,6 +32,15 @@ _STATUS: Final = "Exit status: 0 if it worked, 1 if it failed, 2 if the command 
 # In the advice of `error_text`. This command does not have them.
 _HEADER_OPTIONS: Final = "--bearer-env, or --header"
 
+# The names of arguments in messages of `OAuth`, and of the options that set them.
+_OPTIONS: Final = {
+    "client_id": "--client-id",
+    "client_secret": "--client-secret-env",
+    "issuer": "--issuer",
+    "redirect_uri": "--redirect-uri",
+    "scopes": "--scope",
+}
+
 _URL: Final = click.argument("url", metavar="URL")
 
 
@@ -87,7 +96,9 @@ def login(  # noqa: PLR0913 (each option is one)
         )
         oauth = login(scopes=scopes or None)
     except UsageError as error:
-        text = sentence(error).replace("`redirect_uri`", "`--redirect-uri`").replace("`issuer`", "`--issuer`")
+        text = sentence(error)
+        for name, option in _OPTIONS.items():
+            text = text.replace(f"`{name}`", f"`{option}`")
         raise click.UsageError(text) from None
     _run(lambda screen: _log_in(screen, url, oauth, login))
 

@@ -202,11 +202,19 @@ async def test_a_login_that_is_not_needed_says_so(desk: Desk) -> None:
         assert "already" in (await desk.end(terminal))[1]
 
 
-async def test_a_wrong_issuer_is_named_by_its_option(desk: Desk) -> None:
-    terminal = await desk.terminal("login", "https://example.com/mcp", "--issuer", "login")
+@pytest.mark.parametrize(
+    ("option", "value", "told"),
+    [
+        ("--issuer", "login", "`--issuer` must be the URL"),
+        ("--client-secret-env", "PATH", "`--client-secret-env` needs `--client-id`"),
+        ("--scope", "a b", "`--scope` has 'a b', which is not a scope"),
+    ],
+)
+async def test_a_wrong_value_is_named_by_its_option(desk: Desk, option: str, value: str, told: str) -> None:
+    terminal = await desk.terminal("login", "https://example.com/mcp", option, value)
     status, _, seen = await desk.end(terminal)
 
-    assert (2, True) == (status, "Error: `--issuer` must be the URL" in seen)
+    assert (2, True) == (status, f"Error: {told}" in seen)
 
 
 async def test_a_server_without_a_login_is_for_the_commands_that_take_a_token(desk: Desk) -> None:
