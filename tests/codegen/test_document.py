@@ -54,6 +54,21 @@ def faults(schema: Any, **others: Any) -> list[tuple[str, str]]:
 # --- reading ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b'{"a": 1 "b": 2}', "a comma or a closing bracket is missing, line 1, column 9"),
+        (b'{"a" 1}', "a colon is missing after the key, line 1, column 6"),
+        (b'{"a": "b}', "the string has no end, line 1, column 7"),
+    ],
+)
+def test_a_document_that_is_not_json_is_described_in_our_words(content: bytes, reason: str) -> None:
+    with pytest.raises(Refused) as caught:
+        parse_document(content, name="x.json")
+
+    assert [f"x.json is not JSON: {reason}"] == [each.message for each in caught.value.diagnostics]
+
+
 def test_a_document_is_read_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text('{"b": [1, 1.0, true, null], "a": "é\\u00e9"}', encoding="utf-8")
