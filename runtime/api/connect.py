@@ -350,7 +350,8 @@ def _features(options: Mapping[str, Any], native_revision: str) -> ClientFeature
 
 def _extensions(given: Any) -> Iterable[Any]:
     if isinstance(given, str) or not hasattr(given, "__iter__"):
-        raise UsageError(f"`extensions` must be a list, such as [{given!r}]")
+        example = given if isinstance(given, str) else "com.example/rooms"
+        raise UsageError(f"`extensions` must be a list, such as [{example!r}], not {given!r}")
     return cast("Iterable[Any]", given)
 
 

@@ -180,6 +180,11 @@ def _register(package: str) -> None:
     sys.path.insert(0, "")  # like "python -m"
     try:
         register_extension(import_module(package))
+    except ModuleNotFoundError as error:
+        raise click.UsageError(
+            f"`--extension {package}` cannot be used: there is no module {error.name}. Install it, or run the command "
+            "in the folder that contains it."
+        ) from None
     except (ImportError, UsageError) as error:
         raise click.UsageError(f"`--extension {package}` cannot be used: {error}.") from None
 

@@ -171,7 +171,8 @@ def client_extensions(given: Iterable[Any]) -> list[ClientExtension]:
         UsageError: One is no extension, or occurs twice.
     """
     if isinstance(given, str) or not hasattr(given, "__iter__"):
-        raise UsageError(f"`extensions` must be a list, such as [{given!r}]")
+        example = given if isinstance(given, str) else "com.example/rooms"
+        raise UsageError(f"`extensions` must be a list, such as [{example!r}], not {given!r}")
     given = list(given)
     for each in given:
         if not isinstance(each, Extension | str) and not hasattr(each, "EXTENSION"):

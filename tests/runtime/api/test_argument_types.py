@@ -182,6 +182,10 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (tool(with_bare_depends), "has no function; write Depends(function)"),
     (tool(with_texts), "; use one of them, such as `str`"),
     (tool(with_lists), "; use one of them, such as `list`"),
+    (
+        lambda: connect(Server("demo"), extensions=ANY or 3),
+        "`extensions` must be a list, such as ['com.example/rooms'], not 3",
+    ),
     (partial(TimingMiddleware, level="info"), "`level` must be a whole number, not 'info'"),
     (partial(LoggingMiddleware, include_payloads="no"), "`include_payloads` must be True or False, not 'no'"),
     (partial(ResponseLimitingMiddleware, 5, tools="add"), "`tools` must be a list, not 'add'"),

@@ -323,6 +323,10 @@ def test_what_a_server_leaves_behind_is_ended(start: Callable[..., Traced]) -> N
         (["--json", "--body", "--", "cat"], "not both"),
         (["--output", "/no/such/folder/x", "--", "cat"], "Cannot write /no/such/folder/x"),
         (
+            ["--extension", "no_such", "--", "cat"],
+            "there is no module no_such. Install it, or run the command in the folder",
+        ),
+        (
             ["--extension", "json", "--", "cat"],
             "`--extension json` cannot be used: `mcpgen build --extension` did not write the package json.",
         ),
