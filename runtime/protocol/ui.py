@@ -101,6 +101,8 @@ def ui_meta(meta: dict[str, object] | None, ui: object) -> dict[str, object]:
     """
     if meta is not None and "ui" in meta:
         raise UsageError("`meta` has the key `ui`, which is also set by an argument; remove one of them")
+    if not isinstance(ui, Struct):
+        raise UsageError(f"`ui` of an interface must be an McpUiResourceMeta, not {ui!r}")
     try:
         made: Any = msgspec.to_builtins(ui)
         msgspec.convert(made, type(ui))

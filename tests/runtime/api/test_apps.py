@@ -114,6 +114,7 @@ def test_wrong_arguments_are_explained() -> None:
         ("with the scheme ui", lambda: server.tool(ui="clock")),
         ("with the scheme ui", lambda: server.tool(ui=apps.McpUiToolMeta(resource_uri="ui://"))),
         ("`ui` must be the URI", lambda: server.tool(ui=1)),  # type: ignore[call-overload]  # that is the point
+        ("must be an McpUiResourceMeta", lambda: server.ui_resource("ui://a", ui={})),  # type: ignore[arg-type]
         ("has the key `ui`", lambda: server.tool(ui="ui://a", meta={"ui": {}})),
         (
             "is not valid",
