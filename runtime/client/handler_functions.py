@@ -154,8 +154,18 @@ def _checked_result(name: str, function: HandlerFunction, result: Any) -> Any:
             found = f"a {type(members).__name__} with other members: {error}"
         else:
             return members
-    elif isinstance(result, kind | msgspec.Raw) or is_dataclass(result):
+    elif isinstance(result, kind):
+        try:
+            models.decode(msgspec.json.encode(result), kind)
+        except (msgspec.ValidationError, TypeError, ValueError) as error:
+            found = f"an invalid one: {error}"
+        else:
+            return result
+    elif isinstance(result, msgspec.Raw) or is_dataclass(result):
         return result
+    elif type(result).__name__ == kind.__name__:
+        here, there = (each.__module__.rpartition(".")[0] for each in (kind, type(result)))
+        found = f"that of {there}; import it from {here}"
     else:
         found = "None" if result is None else f"a value of type {type(result).__name__}"
     raise UsageError(f"`{name}` must be a function that returns {expected}, but {_name_of(function)} returned {found}")

@@ -7,6 +7,7 @@ Spec:
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import typing
 from collections.abc import Mapping
@@ -141,12 +142,22 @@ def form_schema(requested: type[Any] | Mapping[str, Any]) -> dict[str, Any]:
     """
     if isinstance(requested, Mapping):
         return _checked(dict(requested))
+    given: Any = requested
+    if isinstance(given, (str, int, float, list, tuple, Struct)) or (
+        dataclasses.is_dataclass(given) and not isinstance(given, type)
+    ):
+        raise UsageError(
+            f"`requested` must be a type or a JSON Schema, not a value of the type {type(requested).__name__}; pass a "
+            "class itself, such as a dataclass, or a type such as bool"
+        )
     return dict(_remembered(_schema_of_type, requested))
 
 
 def _checked(schema: dict[str, Any]) -> dict[str, Any]:
     if schema.setdefault("type", "object") != "object":
         raise UsageError(f"the schema of a form must have the type 'object', not {schema['type']!r}")
+    if "properties" not in schema and any(map(is_object, schema.values())):  # the fields themselves
+        raise UsageError("the schema of a form has no `properties`; write {'type': 'object', 'properties': {…}}")
     if not is_object(schema.setdefault("properties", {})):
         raise UsageError(f"`properties` of a form must be a dict of schemas, not {schema['properties']!r}")
     for name, each in schema["properties"].items():

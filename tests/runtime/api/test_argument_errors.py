@@ -21,6 +21,8 @@ from mcpgen import (
     connect,
     connect_sync,
 )
+from mcpgen.generated import v2025_11_25 as old
+from mcpgen.generated import v2026_07_28 as models
 from mcpgen.generated.v2026_07_28 import PromptReference
 from mcpgen.runtime.http.client.auth.credentials import ClientCredentials
 from mcpgen.runtime.transports.spawner import open_spawner
@@ -257,6 +259,20 @@ def test_a_dict_that_is_no_answer_to_a_form_is_named_with_its_function() -> None
 
     assert "`elicit` must be a function that returns an ElicitResult, but " in str(caught.value)
     assert "fill_in() returned a dict with other members: Object missing required field `action`" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (old.ElicitResult(action="decline"), "returned that of mcpgen.generated.v2025_11_25; import it from"),
+        (models.ElicitResult(action=cast("Any", "yes")), "returned an invalid one: Invalid enum value 'yes'"),
+    ],
+)
+def test_an_answer_of_the_wrong_type_is_named_with_its_function(answer: object, told: str) -> None:
+    with connect_sync(server, elicit=lambda _, __: answer) as client, pytest.raises(UsageError) as caught:
+        client.call_tool("ask", {"question": "a form"})
+
+    assert told in str(caught.value)
 
 
 def test_a_dict_can_be_the_answer_to_a_form() -> None:

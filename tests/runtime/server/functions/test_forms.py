@@ -227,6 +227,21 @@ def test_the_schema_of_a_type_is_made_once(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(made) == count
 
 
+@pytest.mark.parametrize(
+    ("requested", "told"),
+    [
+        (Box(1), "not a value of the type Box; pass a class itself"),
+        ("How many?", "not a value of the type str; pass a class itself"),
+        ({"count": {"type": "integer"}}, "has no `properties`; write {'type': 'object', 'properties'"),
+    ],
+)
+def test_a_value_in_place_of_a_type_and_fields_without_properties_are_named(requested: Any, told: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        form_schema(requested)
+
+    assert told in str(caught.value)
+
+
 def test_a_type_without_a_hash_is_refused_as_any_other_that_cannot_be_a_form() -> None:
     with pytest.raises(UsageError, match="has no JSON Schema"):
         form_schema(Annotated[str, ["of another library"]])  # type: ignore[arg-type] # it is no class
