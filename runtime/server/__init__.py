@@ -21,8 +21,9 @@ Theory of operation: one `tools/call`, in the order in which a debugger sees it.
    checks, adapts and encodes any other. `ServerSession.end` makes the response, and the connection hands it to the
    transport.
 
-Over HTTP, `direct_calls` replaces the steps 3, 5 and 6 for functions without a `Context`: the function starts in the
-task of its HTTP request. If it has its result at once, this is the response. Otherwise the call goes on with step 5.
+Over HTTP, `direct_calls` replaces the steps 3, 5 and 6 for functions without a `Context`, and for `async def` functions
+with one that contain no ``await``: the function starts in the task of its HTTP request. If it has its result at once,
+this is the response. Otherwise the call goes on with step 5.
 """
 
 from __future__ import annotations
