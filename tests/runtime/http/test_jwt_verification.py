@@ -452,7 +452,7 @@ async def test_the_url_of_the_keys_can_be_configured(issuer: Issuer) -> None:
     [
         ({"algorithms": ["none"]}, "`algorithms` has 'none'"),
         ({"algorithms": ["RS256", "HS256"]}, "`algorithms` has 'HS256'"),
-        ({"algorithms": "RS256"}, "`algorithms` has 'RS256'; use a list"),
+        ({"algorithms": "RS256"}, "`algorithms` must be a list of strings, such as .*RS256.*, not 'RS256'"),
         ({"algorithms": []}, "`algorithms` has"),
         ({"keys_url": "http://a.example/keys"}, "`keys_url` has"),
         ({"leeway_seconds": -1}, "must not be negative"),

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from base64 import urlsafe_b64decode
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -84,13 +84,12 @@ class Jwt:
         types: Sequence[str] = tuple(sorted(_TYPES)),
     ) -> None:
         check_numbers(leeway_seconds=leeway_seconds)
-        if not isinstance(cast("object", algorithms), str):
-            check_strings("algorithms", algorithms, "RS256")
+        check_strings("algorithms", algorithms, "RS256")
         check_strings("scope_claims", scope_claims, "scp")
         check_strings("types", types, "jwt")
         unknown = sorted(set(algorithms) - FAMILIES.keys())
-        if isinstance(algorithms, str) or unknown or not algorithms:
-            shown = repr(algorithms) if isinstance(algorithms, str) or not algorithms else repr(unknown[0])
+        if unknown or not algorithms:
+            shown = repr(unknown[0] if unknown else algorithms)
             raise UsageError(f"`algorithms` has {shown}; use a list of {', '.join(FAMILIES)}")
         if not leeway_seconds >= 0:
             raise UsageError(f"`leeway_seconds` is {leeway_seconds}; it must not be negative")
