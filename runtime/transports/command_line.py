@@ -21,6 +21,9 @@ _USERINFO: Final = re.compile(r"(//)[^\s/]*@|(?:(?<=[\s'\"=])|^)()[^\s/@'\"=]+:[
 _WINDOWS_PATH: Final = re.compile(r"[\"']?[A-Za-z]:\\")
 _SCHEMELESS: Final = re.compile(r"(?:[\w.-]+|\[[\da-fA-F:.]+\]):\d{1,5}(?:/\S*)?")
 
+# Without a user name and a query, which may be secrets: the URL is shown.
+_ONE_SLASH: Final = re.compile(r"(https?):/([^/@?\s][^@?\s]*)")
+
 
 def split_command(command: str | Sequence[str | os.PathLike[str]]) -> tuple[str, ...]:
     """Return the program and its arguments.
@@ -79,5 +82,10 @@ def is_url(text: str) -> bool:
 
 
 def missing_scheme(text: str) -> str | None:
-    """Return the URL that *text* is without its scheme, such as ``localhost:8000/mcp``; None if it is none."""
+    """Return the URL that *text* is without its scheme, such as ``localhost:8000/mcp``; None if it is none.
+
+    The same for one slash instead of two, as in ``http:/localhost:8000/mcp``.
+    """
+    if (found := _ONE_SLASH.fullmatch(text)) is not None:
+        return f"{found[1]}://{found[2]}"
     return f"http://{text}" if _SCHEMELESS.fullmatch(text) else None
