@@ -227,7 +227,10 @@ class Changes:
     @property
     def _stream(self) -> ChangeStream:
         if self._opened is None:
-            raise UsageError("listen(…) was not entered; write: async with client.listen(…) as changes")
+            raise UsageError(
+                "listen(…) was not entered; write `async with client.listen(…) as changes`, or `with` for a blocking "
+                "client"
+            )
         return self._opened
 
     def _new_stream(self, wanted: SubscriptionFilter) -> ChangeStream:

@@ -81,6 +81,8 @@ def check_call_options(options: CallOptions) -> tuple[OnProgress | None, float |
     for each in options:
         if each not in CallOptions.__annotations__:
             meant = difflib.get_close_matches(each, CallOptions.__annotations__, 1, 0.5)
+            if each in {"args", "argument", "kwargs", "params", "parameters"}:
+                meant = ["arguments"]
             hint = (
                 f"did you mean `{meant[0]}`?"
                 if meant

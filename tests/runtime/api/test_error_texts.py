@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcpgen import Context, RequestRefused, Server, UsageError, connect, connect_sync, read_config
+from mcpgen import Context, RequestRefused, Server, SyncClient, UsageError, connect, connect_sync, read_config
 from mcpgen.generated import v2025_11_25 as old
 from mcpgen.generated.v2026_07_28 import TextContent
 from mcpgen.middleware import ErrorHandlingMiddleware, ResponseLimitingMiddleware, TimingMiddleware
@@ -51,6 +51,11 @@ async def _enter_async(opened: Any) -> None:
         raise AssertionError
 
 
+def _iterate(opened: SyncClient) -> None:
+    with opened as client:
+        list(client.listen(tools=True))
+
+
 def _call(**options: Any) -> None:
     with connect_sync(server) as client:
         client.call_tool("add", **options)
@@ -84,6 +89,10 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "returns a class": (
         lambda: _call(arguments={"a": 1, "b": 2}, returns=Unknown),
         "(msgspec does not know this class)",
+    ),
+    "changes without with": (
+        lambda: _iterate(connect_sync(server)),
+        "write `async with client.listen(…) as changes`, or `with` for a blocking client",
     ),
     "run in a loop": (
         lambda: asyncio.run(_run()),

@@ -62,6 +62,7 @@ async def test_a_client_without_a_choice_teaches_the_next_one_nothing(pinned: st
 @pytest.mark.parametrize(
     ("options", "said"),
     [
+        ({"args": {}}, "a request has no option `args`; did you mean `arguments`?"),
         ({"timeout": 3}, "a request has no option `timeout`; did you mean `timeout_seconds`?"),
         (
             {"title": "x"},
