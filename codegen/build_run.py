@@ -77,6 +77,13 @@ def chosen(given: dict[str, Any], *, needed: bool) -> list[BuildOptions]:
     found = options_of_project()
     if needed and any(not each.names_something for each in found):
         raise click.UsageError("A table `[tool.mcpgen]` in pyproject.toml needs `revision`, `all` or `extension`.")
+    for number, each in enumerate(found, 1):
+        try:
+            if each.names_something:
+                check_usage(each)
+        except click.UsageError as error:
+            text = f"{error.message} The options are those of table {number} of `[tool.mcpgen]` in pyproject.toml."
+            raise click.UsageError(text) from None
     return found or [options]
 
 

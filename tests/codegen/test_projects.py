@@ -142,6 +142,11 @@ out = "src/app/mcp"
         ('outt = "x"', "MG319", "unknown key `outt` (table 1)"),
         ('out = "x"\nrevision = 5', "MG319", "(table 1, key revision)"),
         ("", "MG319", "no field `out` (table 1)"),
+        (
+            'out = "x"\nextension = "x.json"',
+            "",
+            "needs `--id ID`, `--base R` and `--out DIR`. The options are those of table 1",
+        ),
         ('out = "x"', "", "A table `[tool.mcpgen]` in pyproject.toml needs `revision`"),
     ],
 )
