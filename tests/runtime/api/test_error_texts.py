@@ -94,6 +94,10 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: _iterate(connect_sync(server)),
         "write `async with client.listen(…) as changes`, or `with` for a blocking client",
     ),
+    "a server as an ASGI application": (
+        lambda: server({"type": "http"}),
+        "a Server is not an ASGI application; pass what `server.asgi()` returns",
+    ),
     "run in a loop": (
         lambda: asyncio.run(_run()),
         "run() cannot be called where an event loop runs; write `await server.run_async(…)`",
