@@ -305,7 +305,9 @@ def _load(origin: str) -> ModuleType:
         if isinstance(error, UsageError):
             raise Unservable(f"{_place(error)}{error}.") from None
         _print_traceback(error)
-        raise Unservable(f"{origin} cannot be loaded: it raised {type(error).__name__}.") from None
+        is_relative = isinstance(error, ImportError) and "relative import" in str(error)
+        hint = " For its relative imports, name the module instead, such as package.module." if is_relative else ""
+        raise Unservable(f"{origin} cannot be loaded: it raised {type(error).__name__}.{hint}") from None
 
 
 def _is_file(origin: str) -> bool:

@@ -233,9 +233,10 @@ def _check_parameter(each: inspect.Parameter, label: str) -> None:
     what = f"parameter `{each.name}` of {label}"
     if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD):
         stars = "*" if each.kind is each.VAR_POSITIONAL else "**"
+        wrapper = "; if a decorator made this function, write @functools.wraps above it" if "<locals>" in label else ""
         raise UsageError(
             f"{label} takes `{stars}{each.name}`, which a schema cannot describe; write out each parameter, or one "
-            f"parameter of the type `{'list' if stars == '*' else 'dict'}`"
+            f"parameter of the type `{'list' if stars == '*' else 'dict'}`{wrapper}"
         )
     if each.kind is each.POSITIONAL_ONLY:
         raise UsageError(f"{what} is positional-only, but requests pass arguments by name; remove the `/` after it")

@@ -51,6 +51,13 @@ async def _enter_async(opened: Any) -> None:
         raise AssertionError
 
 
+def _wrapped(function: Any) -> Any:
+    def wrapper(*args: Any, **options: Any) -> Any:
+        return function(*args, **options)
+
+    return wrapper
+
+
 def _iterate(opened: SyncClient) -> None:
     with opened as client:
         list(client.listen(tools=True))
@@ -97,6 +104,10 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "a server as an ASGI application": (
         lambda: server({"type": "http"}),
         "a Server is not an ASGI application; pass what `server.asgi()` returns",
+    ),
+    "a wrapper without wraps": (
+        lambda: server.tool(_wrapped(add)),
+        "one parameter of the type `list`; if a decorator made this function, write @functools.wraps above it",
     ),
     "run in a loop": (
         lambda: asyncio.run(_run()),

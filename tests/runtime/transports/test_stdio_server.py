@@ -801,6 +801,13 @@ def test_a_file_that_raises_shows_its_own_traceback(
     assert "importlib" not in err
 
 
+def test_a_file_with_relative_imports_is_told_to_be_named_as_a_module(serve: Callable[..., Served]) -> None:
+    status, _, err, _ = serve("from .shop import server", "demo.py").end()
+
+    assert 2 == status
+    assert err.splitlines()[-1].endswith(" For its relative imports, name the module instead, such as package.module.")
+
+
 _LIFESPAN = """
 from contextlib import asynccontextmanager
 from mcpgen import Server
