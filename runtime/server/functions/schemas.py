@@ -47,14 +47,22 @@ def schema_of(annotation: Annotation, what: str) -> dict[str, Any]:
         reason, remedy = str(error).partition("\n")[0], ""
         if "custom types" in reason:
             reason, remedy = unknown_class_text(annotation)
+        remedy = remedy or _remedy(reason, annotation)
         raise UsageError(
-            f"{what} has the type {annotation!r}, which has no JSON Schema ({reason}); {remedy or _remedy(reason)}"
+            f"{what} has the type {annotation!r}, which has no JSON Schema ({reason}); {remedy}"
         ) from error
     whole = cast("dict[str, Any]", unmarked(_hoisted(_whole(schema, definitions))))
     return in_declared_order(whole, annotation)
 
 
-def _remedy(reason: str) -> str:
+def _remedy(reason: str, annotation: Annotation) -> str:
+    if isinstance(annotation, list) and len(cast("list[object]", annotation)) == 1:
+        (item,) = cast("list[object]", annotation)
+        return f"write `list[{getattr(item, '__name__', item)}]`"
+    if "Can only set" in reason:
+        return "remove this constraint, or change the type"
+    if "Enums must contain" in reason or "Literal may only contain" in reason:
+        return "change the values, or use `str`"
     if "may not contain more than one str-like" in reason:
         return "use one of them, such as `str`"
     if "may not contain more than one array-like" in reason:

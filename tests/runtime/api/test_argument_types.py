@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import enum
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
-from msgspec import field
+from msgspec import Meta, field
 
 from mcpgen import (
     Client,
@@ -70,6 +71,22 @@ with_listed_result.__annotations__["return"] = [int]
 
 def with_bare_depends(a: Annotated[int, Depends]) -> int:
     return a
+
+
+def with_a_list_literal(value: Any) -> None: ...
+
+
+with_a_list_literal.__annotations__["value"] = [int]
+
+
+class Fraction(enum.Enum):
+    HALF = 0.5
+
+
+def with_fractions(value: Fraction) -> None: ...
+
+
+def with_a_constraint_of_numbers(value: Annotated[str, Meta(ge=3)]) -> None: ...
 
 
 def with_lists(value: list[int] | set[int]) -> None: ...
@@ -181,6 +198,9 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (tool(with_field), "is a field, which only classes have; write the default itself"),
     (tool(with_bare_depends), "has no function; write Depends(function)"),
     (tool(with_texts), "; use one of them, such as `str`"),
+    (tool(with_a_list_literal), "; write `list[int]`"),
+    (tool(with_fractions), "; change the values, or use `str`"),
+    (tool(with_a_constraint_of_numbers), "; remove this constraint, or change the type"),
     (tool(with_lists), "; use one of them, such as `list`"),
     (
         lambda: connect(Server("demo"), extensions=ANY or 3),
