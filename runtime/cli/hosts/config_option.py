@@ -76,6 +76,17 @@ class ConfigOptions(TypedDict):
     server: str | None
 
 
+def _is_runner(word: str) -> bool:
+    """Whether a program only runs others, such as ``python`` or ``npx``."""
+    return Path(word).name.rstrip(".0123456789") in _RUNNERS
+
+
+def _open_command(program: str, ctx: click.Context) -> click.UsageError:
+    shown = escaped_line(program)
+    text = f'TARGET is only {shown!r}. Put the whole command of the server in quotes: "{shown} …".'
+    return click.UsageError(text, ctx)
+
+
 class ServerCommand(click.Command):
     """A command whose argument TARGET is not there if the option ``--config`` is."""
 
@@ -89,6 +100,11 @@ class ServerCommand(click.Command):
             self._refuse_open_command(ctx, args)
         try:
             rest = super().parse_args(ctx, args)
+        except click.NoSuchOption:
+            first = next((each for each in options if not each.startswith("-")), "")
+            if not _is_runner(first):
+                raise
+            raise _open_command(first, ctx) from None  # the option is one of the server's command
         except click.MissingParameter as error:
             is_given = any(each == "--server" or each.startswith("--server=") for each in options)
             if ctx.meta[_KEY] or not is_given or error.param is None or error.param.name != "target":
@@ -135,11 +151,8 @@ class ServerCommand(click.Command):
             target = self.make_parser(ctx).parse_args(args=list(args))[0].get("target")
         except click.UsageError:  # reported when click reads the command line
             return
-        if isinstance(target, str) and Path(target).name.rstrip(".0123456789") in _RUNNERS:
-            shown = escaped_line(target)
-            raise click.UsageError(
-                f'TARGET is only {shown!r}. Put the whole command of the server in quotes: "{shown} …".', ctx
-            )
+        if isinstance(target, str) and _is_runner(target):
+            raise _open_command(target, ctx)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters of the command."""

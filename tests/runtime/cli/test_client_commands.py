@@ -371,6 +371,8 @@ def test_a_server_that_cannot_be_reached_is_status_1(command: str, said: str) ->
         (("inspect", COMMAND, "--max-items", "x"), "'x' is not a whole number."),
         (("call", "python", "greeter.py", "add", "a=1"), 'whole command of the server in quotes: "python …".'),
         (("read", "python3.13", "greeter.py", "a://b"), 'whole command of the server in quotes: "python3.13 …".'),
+        (("inspect", "uvx", "--from", "greeter", "greet"), 'whole command of the server in quotes: "uvx …".'),
+        (("call", "npx", "-y", "greeter", "greet"), 'whole command of the server in quotes: "npx …".'),
         (("prompt", "npx", "greeter", "greet"), 'whole command of the server in quotes: "npx …".'),
         (("call", COMMAND, "greet", "--json-args", "-"), "is `-`, but standard input is empty"),
     ],
