@@ -6,7 +6,7 @@ import inspect
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET
@@ -190,10 +190,6 @@ class Server(ServerFunctions, ChangeNotifier, Generic[StateT]):
             self._serve_tasks()
         self.native_revision: str = table.native_revision
         self.debug = debug
-
-    def __call__(self, *_: object) -> NoReturn:
-        """Refuse to be an ASGI application, which `asgi` returns."""
-        raise UsageError("a Server is not an ASGI application; pass what `server.asgi()` returns")
 
     def __repr__(self) -> str:
         if self._has_handlers:

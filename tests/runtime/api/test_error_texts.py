@@ -101,10 +101,6 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: _iterate(connect_sync(server)),
         "write `async with client.listen(…) as changes`, or `with` for a blocking client",
     ),
-    "a server as an ASGI application": (
-        lambda: server({"type": "http"}),
-        "a Server is not an ASGI application; pass what `server.asgi()` returns",
-    ),
     "a wrapper without wraps": (
         lambda: server.tool(_wrapped(add)),
         "one parameter of the type `list`; if a decorator made this function, write @functools.wraps above it",

@@ -64,6 +64,7 @@ async def test_a_tool_that_cannot_be_a_task_is_not_started_as_one(support: str |
     assert "task" not in call["params"]
 
 
+@spec("2025-11-25", "basic/lifecycle#timeouts")
 async def test_the_time_limit_of_a_call_holds_for_the_start_of_its_task() -> None:
     async with opened(REVISION, can=CAN) as own:
         errand, asked = await own.asked(own.client.call_tool("x", timeout_seconds=0.1))
