@@ -85,7 +85,6 @@ def open_stream(
     revision = request.peer.revision
     wanted = msgspec.convert(msgspec.to_builtins(params.notifications), SubscriptionFilter)
     supported = supported_filter(wanted, session.handlers.capabilities(revision), revision)
-    check_uris(supported.resource_subscriptions, session.limits.max_uri_chars)
     if subscriptions.size + len(supported.resource_subscriptions) > limit:
         raise RequestError(
             ErrorCode.INTERNAL_ERROR,
@@ -95,7 +94,13 @@ def open_stream(
     accepted = msgspec.to_builtins(supported)
     if extensions:
         _add_extensions(session, stream, accepted)
-    session.keep(_stream_bytes(stream))
+    size = _stream_bytes(stream)
+    session.keep(size)
+    try:  # now that they are few: a client may send megabytes of URIs, each of which takes long to check
+        check_uris(supported.resource_subscriptions, session.limits.max_uri_chars)
+    except RequestError:
+        session.keep(-size)
+        raise
     acknowledged = {"_meta": {SUBSCRIPTION_ID: request.id}, "notifications": accepted}
     session.hold(request)
     subscriptions.streams[request.id] = stream

@@ -18,6 +18,7 @@ from mcpgen.runtime.limits import (
     MAX_URI_CHARS,
 )
 from mcpgen.runtime.protocol import capabilities
+from mcpgen.runtime.server import subscriptions
 from mcpgen.runtime.transports import memory
 from tests.specification.http_server.http_clients import BOTH, JSON, caller
 from tests.specification.http_server.http_site import site
@@ -257,6 +258,45 @@ async def test_the_uri_of_a_subscription_is_bounded() -> None:
 
     assert {"code": -32602, "message": reason} == refused["error"] == refused_stream["error"]
     assert {} == accepted["result"]
+
+
+@pytest.mark.parametrize(("count", "size"), [(1001, 1), (500, 8000)], ids=["too many", "too long together"])
+async def test_uris_of_a_stream_are_counted_before_their_syntax_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch, count: int, size: int
+) -> None:
+    watched, looked = server(), [0]
+
+    @watched.resource("http://{host}/")
+    async def read(host: str) -> str:
+        return host
+
+    def look(_uri: str) -> None:
+        looked[0] += 1
+
+    monkeypatch.setattr(subscriptions, "uri_fault", look)
+    uris = [f"http://{'a.' * (size // 2)}{each}/" for each in range(count)]
+    async with memory.wire(watched) as wire:
+        listen = {"notifications": {"resourceSubscriptions": uris}, "_meta": meta(STATELESS)}
+        refused = await asked(wire, request(1, "subscriptions/listen", listen))
+
+    assert "error" in refused
+    assert [0] == looked
+
+
+async def test_a_stream_that_is_refused_for_a_uri_keeps_nothing() -> None:
+    watched = server()
+
+    @watched.resource("file:///{+path}")
+    async def read(path: str) -> str:
+        return path
+
+    uris = [f"file:///{'x' * 8000}{each}" for each in range(40)]  # more than half of max_session_bytes
+    async with memory.wire(watched) as wire:
+        for number, each in enumerate(("no URI", "file:///a")):
+            listen = {"notifications": {"resourceSubscriptions": [*uris, each]}, "_meta": meta(STATELESS)}
+            answer = await asked(wire, request(number, "subscriptions/listen", listen))
+
+    assert "notifications/subscriptions/acknowledged" == answer["method"]
 
 
 async def test_a_template_reads_no_longer_uri() -> None:
