@@ -50,6 +50,10 @@ _MAX_STARTS_SECONDS: Final = 3 * _MAX_TURN_SECONDS
 _LONG_PIECE_BYTES: Final = 1024 * 1024
 _REST_TURNS: Final = 4
 
+# Few bytes can take as long: numbers with exponents, and objects that are tried as each type of a union. So the same
+# holds after a turn that took longer than usual pieces of a turn take together.
+_LONG_TURN_SECONDS: Final = 4 * _MAX_TURN_SECONDS
+
 # How many results and handlers may wait before the threads of plain functions wait, too.
 _MAX_WAITING_WORK: Final = 64
 
@@ -169,11 +173,12 @@ class FairTurns:
         return self.is_used_up or (queue is self._work and self._clock() > self._work_until)
 
     def _next_turn(self) -> None:
+        seconds = self._clock() - self._began
         if self._rest:  # it does not begin again, so that large requests and work get each fifth turn at least
             self._rest -= 1
-        elif self._had_long_piece:
+        elif self._had_long_piece or seconds > _LONG_TURN_SECONDS:
             self._rest = _REST_TURNS
-        took_long = self._clock() > self._began + _MAX_TURN_SECONDS
+        took_long = seconds > _MAX_TURN_SECONDS
         wanted = self._small_bytes // 2 if took_long else self._small_bytes * 2
         self._small_bytes = min(max(wanted, REQUEST_COST_BYTES), _MAX_TURN_BYTES)
         self._had_long_piece = False

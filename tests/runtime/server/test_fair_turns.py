@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import pytest
+
 from mcpgen.runtime.server.fair_turns import LARGE_BYTES, REQUEST_COST_BYTES, FairTurns, request_cost
 
 if TYPE_CHECKING:
@@ -250,11 +252,13 @@ def test_a_long_request_that_arrives_does_not_pass_one_that_waits() -> None:
     asyncio.run(main())
 
 
-def test_after_a_long_piece_four_turns_take_small_requests_alone() -> None:
+@pytest.mark.parametrize(("size", "seconds"), [(LONG, 0.0), (1, 0.1)], ids=["of many bytes", "of much time"])
+def test_after_a_long_piece_four_turns_take_small_requests_alone(size: int, seconds: float) -> None:
     async def main() -> list[str]:
         order = Order()
         turns = order.turns
-        turns.spend(LONG)
+        turns.spend(size)
+        order.seconds += seconds
 
         async def turn(number: int) -> None:
             for _ in range(number):
