@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["LARGE_BYTES", "REQUEST_COST_BYTES", "FairTurns", "request_cost"]
+__all__ = ["LARGE_BYTES", "REQUEST_COST_BYTES", "FairTurns", "is_large", "request_cost"]
 
 # Shorter results are not counted, and shorter requests pass longer ones.
 LARGE_BYTES: Final = 16 * 1024
@@ -34,6 +34,10 @@ REQUEST_COST_BYTES: Final = 2048
 # What each value of a request costs beside its bytes. An answer to a question of the server takes 7 µs, a plain
 # argument 1 µs. So the small requests of one turn take 15 ms at most; their bytes alone would allow 70 ms and more.
 _VALUE_COST_BYTES: Final = 128
+
+# A short request of so many values takes longer to decode than most long ones: 2,300 numbers with exponents take 80 ms.
+# So short requests of few values pass it.
+_LARGE_COST_BYTES: Final = 64 * 1024
 
 # What one turn decodes and encodes before other work waits. The last message of a turn may be of 4 MiB.
 _MAX_TURN_BYTES: Final = 256 * 1024
@@ -68,6 +72,11 @@ def request_cost(body: bytes | bytearray) -> int:
     """
     cost = len(body) + _VALUE_COST_BYTES * body.count(b",")
     return cost if cost > REQUEST_COST_BYTES else REQUEST_COST_BYTES  # noqa: FURB136 (`max` takes longer)
+
+
+def is_large(size: int, cost: int) -> bool:
+    """Return whether shorter requests pass a request of *size* bytes, which costs *cost* (see `request_cost`)."""
+    return size > LARGE_BYTES or cost > _LARGE_COST_BYTES
 
 
 class FairTurns:
@@ -131,10 +140,10 @@ class FairTurns:
 
     async def wait_to_decode(self, owner: str, size: int, cost: int = REQUEST_COST_BYTES) -> None:
         """Return when a request of *size* bytes may be decoded, which costs *cost* (see `request_cost`)."""
-        if size <= LARGE_BYTES:
-            await self._wait(self._small_requests, _Place(owner, "", max(size, cost)))
-        else:
+        if is_large(size, cost):
             await self._wait(self._large_requests, _Place(owner, ""))
+        else:
+            await self._wait(self._small_requests, _Place(owner, "", max(size, cost)))
 
     async def wait_to_work(self, owner: str, session: str) -> None:
         """Return when a handler may start, or its result may be encoded."""

@@ -12,7 +12,7 @@ from mcpgen.runtime.http.server.first_step import Waiting, first_step
 from mcpgen.runtime.http.server.open_requests import OPEN_REQUEST_BYTES, TOO_MANY
 from mcpgen.runtime.http.server.responses import ClientDisconnected
 from mcpgen.runtime.http.server.timeouts import with_timeout
-from mcpgen.runtime.server.fair_turns import LARGE_BYTES, REQUEST_COST_BYTES, request_cost
+from mcpgen.runtime.server.fair_turns import REQUEST_COST_BYTES, is_large, request_cost
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,9 +91,9 @@ class _Upload:
 
     async def wait_turn(self, body: bytearray) -> None:
         """Return when the event loop has time to decode it, which is complete now."""
-        size = len(body)
-        if self._turns.must_wait() or (size > LARGE_BYTES and self._turns.must_wait_if_large(size)):
-            await self._turns.wait_to_decode(self._owner, len(body), request_cost(body))
+        size, cost = len(body), request_cost(body)
+        if self._turns.must_wait() or (is_large(size, cost) and self._turns.must_wait_if_large(size)):
+            await self._turns.wait_to_decode(self._owner, size, cost)
 
     def end(self) -> None:
         """Count it no longer."""

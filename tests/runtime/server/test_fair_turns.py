@@ -215,6 +215,25 @@ def test_small_requests_pass_large_ones_and_work_of_one_owner() -> None:
     assert [each for each in found if each.startswith("work")] == ["work0", "work1", "work2"]
 
 
+def test_small_requests_of_few_values_pass_those_of_many() -> None:
+    async def main() -> list[str]:
+        order = Order()
+        body = b"1e300," * 2300
+        assert len(body) < LARGE_BYTES
+        many = [
+            asyncio.ensure_future(
+                order.run("many", order.turns.wait_to_decode("a", len(body), request_cost(body)), ENOUGH)
+            )
+            for _ in range(3)
+        ]
+        few = asyncio.ensure_future(order.run("few", order.turns.wait_to_decode("a", len(body)), 1))
+        order.turns.spend(ENOUGH)
+        await asyncio.gather(*many, few)
+        return order.ran
+
+    assert asyncio.run(main()) == ["few", *["many"] * 3]
+
+
 def test_small_requests_that_wait_come_before_those_that_arrive() -> None:
     async def main() -> None:
         order = Order()
