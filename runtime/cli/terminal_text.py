@@ -42,6 +42,7 @@ _OPTIONS: Final = {
 }
 
 _MIN_COLUMNS: Final = 16  # for text beside an indent; on narrower terminals, the terminal breaks the lines
+_MAX_INDENT: Final = 40  # of text from a server; each line repeats it
 
 
 def escaped_line(text: object) -> str:
@@ -107,16 +108,15 @@ def wrap(text: str, width: int | None, *, indent: str = "", hang: str | None = N
 def _pieces(text: str, room: int | None) -> Iterator[str]:
     """Yield the words of *text*; split words that are wider than a line."""
     for word in re.split(r"[ \u3000]+", text.strip(" \u3000")):
-        rest = word
-        while room is not None and display_width(rest) > room:
-            taken = width = 0
-            while width + _width(rest[taken]) <= room:
-                width += _width(rest[taken])
-                taken += 1
-            yield rest[:taken]
-            rest = rest[taken:]
-        if rest:
-            yield rest
+        start = width = 0
+        if room is not None and not (word.isascii() and len(word) <= room):
+            for at, character in enumerate(word):
+                width += _width(character)
+                if width > room:
+                    yield word[start:at]
+                    start, width = at, _width(character)
+        if start < len(word):
+            yield word[start:]
 
 
 _ITEM: Final = re.compile(r"[-*+•] +|\d{1,3}[.)] +")
@@ -139,9 +139,9 @@ def lay_out(text: object, width: int | None, indent: str = "") -> Iterator[str]:
             yield ""
         is_blank, is_begun = False, True
         body = line.lstrip(" ")
-        own = indent + " " * (len(line) - len(body))
+        own = indent + " " * min(len(line) - len(body), _MAX_INDENT)
         item = _ITEM.match(body)
-        hang = own + " " * (0 if item is None else len(item[0]))
+        hang = own + " " * (0 if item is None else min(len(item[0]), _MAX_INDENT))
         yield from wrap(body, width, indent=own, hang=hang)
 
 

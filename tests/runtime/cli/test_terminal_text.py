@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcpgen.runtime.cli import terminal_text
 from mcpgen.runtime.cli.terminal_text import (
     as_json,
     display_width,
@@ -50,6 +51,21 @@ def test_no_line_is_wider_than_the_terminal_and_nothing_gets_lost(text: str, wid
 
     assert all(display_width(line) <= width for line in lines)
     assert text.replace(" ", "") == "".join(lines).replace(" ", "")
+
+
+def test_a_long_word_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[str] = []
+    monkeypatch.setattr(terminal_text, "_width", lambda character: measured.append(character) or 1)
+
+    assert ["é" * 16] * 500 == list(wrap("é" * 8000, 16))
+    assert len(measured) < 30_000
+
+
+def test_an_indent_of_a_server_is_not_repeated_without_bound() -> None:
+    for begin in (" " * 10_000, "-" + " " * 10_000):
+        lines = list(lay_out(f"first\nsecond\n{begin}{'word ' * 1000}", 80))
+
+        assert sum(map(len, lines)) < 20_000
 
 
 def test_lines_hang_below_their_first_and_without_a_width_there_is_one() -> None:
