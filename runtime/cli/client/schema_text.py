@@ -1,13 +1,17 @@
 """JSON schemas as short text: types, constraints and tables of properties.
 
 A server's schema may be malformed, recursive or huge. So this code never relies on its shape, and limits how deep and
-how far it looks.
+how far it looks. References let a small schema use a long text, or many subschemas, in each of its properties. So texts
+are cut, only known keywords are looked at, and the type of a subschema is computed once for a table.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from mcpgen.runtime.adapt.json_pointer import is_array, is_object, look_up, tokens_of
 from mcpgen.runtime.cli.terminal_text import as_json, escaped_line, join_words, range_text
@@ -21,8 +25,17 @@ _MAX_DEPTH: Final = 3  # a deeper table is not readable
 _MAX_REFERENCES: Final = 8
 _MAX_CHOICES: Final = 24
 _MAX_ARMS: Final = 8  # of a union; with references, their number can multiply at each level
+_MAX_TYPES: Final = 1000  # that are looked at, of the values of an enum
 _MAX_VALUE: Final = 120
+_MAX_NAME: Final = 1000
+_MAX_TEXT: Final = 10_000
 _MAX_ROWS: Final = 300
+
+_KEYWORDS: Final = (
+    *("type", "const", "enum", "anyOf", "oneOf", "allOf", "items", "format", "pattern", "multipleOf", "default"),
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "minItems", "maxItems"),
+    *("properties", "patternProperties", "additionalProperties", "required", "title", "description"),
+)
 
 _SEPARATORS: Final = re.compile(r"[\s_-]+")
 
@@ -49,8 +62,20 @@ class PropertyRow(NamedTuple):
     notes: str
 
 
+class Memo(Struct):
+    """The types of the subschemas of one root, each by the identity of the subschema and its depth.
+
+    Attributes:
+        texts: What `type_text` has returned.
+        names: What `type_names` has returned.
+    """
+
+    texts: dict[tuple[int, int], str] = {}
+    names: dict[tuple[int, int], list[str]] = {}
+
+
 def resolve_ref(schema: object, root: object) -> Mapping[str, Any]:
-    """Follow the references of *schema* within *root*, and merge the keys beside them; empty if there is no schema."""
+    """Follow the references of *schema* within *root*, and merge the known keywords beside them."""
     found: object = schema
     beside: dict[str, Any] = {}
     for _ in range(_MAX_REFERENCES):
@@ -58,8 +83,10 @@ def resolve_ref(schema: object, root: object) -> Mapping[str, Any]:
             return beside
         reference = found.get("$ref")
         if not (isinstance(reference, str) and reference.startswith("#")):
-            return {**found, **beside}
-        beside = {**{key: value for key, value in found.items() if key != "$ref"}, **beside}
+            return {**_known(found), **beside}
+        beside = {**_known(found), **beside}
+        if len(reference) > _MAX_NAME:
+            return beside
         try:
             found = look_up(root, tokens_of(reference[1:]))
         except ValueError:  # the name of an anchor, which tables do not follow
@@ -67,29 +94,40 @@ def resolve_ref(schema: object, root: object) -> Mapping[str, Any]:
     return beside
 
 
-def type_names(schema: object, root: object, depth: int = 0) -> list[str]:
-    """Return the names of the JSON types that *schema* allows; empty for any type."""
-    whole = resolve_ref(schema, root)
+def _known(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: schema[key] for key in _KEYWORDS if key in schema}
+
+
+def type_names(schema: object, root: object, depth: int = 0, memo: Memo | None = None) -> list[str]:
+    """Return the names of the JSON types that *schema*, a part of *root*, allows; empty for any type."""
+    memo = Memo() if memo is None else memo
+    key = id(schema), depth
+    if key not in memo.names:
+        memo.names[key] = _names(resolve_ref(schema, root), root, depth, memo)
+    return memo.names[key]
+
+
+def _names(whole: Mapping[str, Any], root: object, depth: int, memo: Memo) -> list[str]:
     declared = whole.get("type")
     if isinstance(declared, str):
         return [declared]
     if is_array(declared):
-        return [each for each in declared if isinstance(each, str)]
+        return [each for each in declared[:_MAX_ARMS] if isinstance(each, str)]
     if "const" in whole:
         return [_type_of(whole["const"])]
     choices = whole.get("enum")
     if is_array(choices):
-        return list(dict.fromkeys(map(_type_of, choices)))
+        return list(dict.fromkeys(map(_type_of, choices[:_MAX_TYPES])))
     found: dict[str, None] = {}
     for arm in _arms(whole):
-        of_arm = type_names(arm, root, depth + 1) if depth < _MAX_DEPTH else []
+        of_arm = type_names(arm, root, depth + 1, memo) if depth < _MAX_DEPTH else []
         if not of_arm:
             return []
         found |= dict.fromkeys(of_arm)
     if found:
         return list(found)
     for arm in _all(whole):
-        of_arm = type_names(arm, root, depth + 1) if depth < _MAX_DEPTH else []
+        of_arm = type_names(arm, root, depth + 1, memo) if depth < _MAX_DEPTH else []
         if of_arm:
             return of_arm
     return ["object"] if "properties" in whole else ["array"] if "items" in whole else []
@@ -126,26 +164,33 @@ def _type_of(value: object) -> str:
             return "object"
 
 
-def type_text(schema: object, root: object, depth: int = 0) -> str:
-    """Return the type as text: ``array of integer``, ``string or null``, ``any``."""
-    whole = resolve_ref(schema, root)
+def type_text(schema: object, root: object, depth: int = 0, memo: Memo | None = None) -> str:
+    """Return the type of *schema*, a part of *root*, as text: ``array of integer``, ``string or null``, ``any``."""
+    memo = Memo() if memo is None else memo
+    key = id(schema), depth
+    if key not in memo.texts:
+        memo.texts[key] = _text(resolve_ref(schema, root), root, depth, memo)
+    return memo.texts[key]
+
+
+def _text(whole: Mapping[str, Any], root: object, depth: int, memo: Memo) -> str:
     words: dict[str, None] = {}
     arms = _arms(whole) if "type" not in whole else []
     if arms and depth < _MAX_DEPTH:
-        words = dict.fromkeys(type_text(arm, root, depth + 1) for arm in arms)
+        words = dict.fromkeys(type_text(arm, root, depth + 1, memo) for arm in arms)
         return "any" if "any" in words else join_words(words)
-    for name in type_names(whole, root, depth):
-        word = escaped_line(name)
+    for name in _names(whole, root, depth, memo):
+        word = escaped_line(_cut(name, _MAX_VALUE))
         if name == "array":
             # Up to draft 7, `items` of a tuple is an array.
             items = whole.get("items", True)
-            of = type_text(items, root, depth + 1) if depth < _MAX_DEPTH and is_object(items) else "any"
+            of = type_text(items, root, depth + 1, memo) if depth < _MAX_DEPTH and is_object(items) else "any"
             word = "array" if of == "any" else f"array of ({of})" if " or " in of else f"array of {of}"
         elif name == "object" and "properties" not in whole and is_object(whole.get("additionalProperties")):
-            of = type_text(whole["additionalProperties"], root, depth + 1) if depth < _MAX_DEPTH else "any"
+            of = type_text(whole["additionalProperties"], root, depth + 1, memo) if depth < _MAX_DEPTH else "any"
             word = "object" if of == "any" else f"object of {of}"
         elif name == "string" and isinstance(whole.get("format"), str):
-            word = f"string ({escaped_line(whole['format'])})"
+            word = f"string ({escaped_line(_cut(whole['format'], _MAX_VALUE))})"
         words[word] = None
     return join_words(words) or "any"
 
@@ -189,7 +234,7 @@ def constraints(schema: object, root: object) -> Iterator[str]:
     for key, words in _BOUNDS:
         value = bounded.get(key)
         if isinstance(value, int | float | str) and not isinstance(value, bool):
-            yield words.format(escaped_line(value))
+            yield words.format(escaped_line(_cut(str(value), _MAX_NAME)))
     if whole.get("default") is not None:
         yield f"default {_value(whole['default'])}"
 
@@ -200,32 +245,62 @@ def repeats_name(title: object, name: str) -> bool:
 
 
 def _value(value: object) -> str:
-    text = as_json(value, is_pretty=False) if not isinstance(value, str) else f'"{escaped_line(value)}"'
-    return text if len(text) <= _MAX_VALUE else f"{text[: _MAX_VALUE - 1]}…"
+    beginning = _beginning(value, [_MAX_VALUE])
+    text = as_json(beginning, is_pretty=False) if not isinstance(beginning, str) else f'"{escaped_line(beginning)}"'
+    return _cut(text, _MAX_VALUE)
 
 
-def property_rows(schema: object, *, before: str = "", root: object = None, depth: int = 0) -> list[PropertyRow]:
-    """Return the properties of an object, each followed by its nested properties."""
-    root = schema if root is None else root
+def _beginning(value: object, room: list[int]) -> object:
+    """Return *value* without most of what has no place in *room* characters, at least one for each value."""
+    room[0] -= 1
+    if isinstance(value, str):
+        return value[:_MAX_VALUE]
+    if is_array(value):
+        return [_beginning(each, room) for each in islice(value, _MAX_VALUE) if room[0] > 0]
+    if is_object(value):
+        members = islice(value.items(), _MAX_VALUE)
+        return {key[:_MAX_VALUE]: _beginning(each, room) for key, each in members if room[0] > 0}
+    return value
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def property_rows(  # noqa: PLR0913 (most are for what is nested)
+    schema: object,
+    *,
+    before: str = "",
+    root: object = None,
+    depth: int = 0,
+    most: int = _MAX_ROWS,
+    memo: Memo | None = None,
+) -> list[PropertyRow]:
+    """Return the properties of an object, each followed by its nested properties: up to *most*, and a note."""
+    root, memo = schema if root is None else root, Memo() if memo is None else memo
     whole = resolve_ref(schema, root)
     properties = whole.get("properties")
     if not is_object(properties):
         return []
     required = whole.get("required")
     made: list[PropertyRow] = []
-    for name, each in properties.items():
-        if len(made) >= _MAX_ROWS:
+    for key, each in properties.items():
+        if len(made) >= most:
             made.append(PropertyRow("…", depth, "", is_required=False, text="More properties are not shown.", notes=""))
             break
         inner = resolve_ref(each, root)
-        is_required = is_array(required) and name in required
-        text = inner.get("description") or inner.get("title")
-        title = inner.get("title")
+        is_required = is_array(required) and key in required
+        name, title = _cut(key, _MAX_NAME), _shown(inner.get("title"))
+        text = _shown(inner.get("description")) or title
         text = "" if text == title and repeats_name(title, name) else text
         notes = "; ".join(constraints(each, root))
-        made.append(PropertyRow(f"{before}{name}", depth, type_text(each, root), is_required, str(text or ""), notes))
-        if depth < _MAX_DEPTH - 1:
-            made += property_rows(inner, before=".", root=root, depth=depth + 1)
-            items = resolve_ref(inner.get("items"), root)
-            made += property_rows(items, before="[].", root=root, depth=depth + 1)
+        made.append(PropertyRow(f"{before}{name}", depth, type_text(each, root, 0, memo), is_required, text, notes))
+        for part, sign in ((inner, "."), (resolve_ref(inner.get("items"), root), "[].")):
+            if depth < _MAX_DEPTH - 1 and len(made) < most:
+                room = most - len(made)
+                made += property_rows(part, before=sign, root=root, depth=depth + 1, most=room, memo=memo)
     return made
+
+
+def _shown(text: object) -> str:
+    return _cut(text, _MAX_TEXT) if isinstance(text, str) else _value(text) if text else ""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mcpgen.runtime.cli.client import schema_text
 from mcpgen.runtime.cli.client.schema_text import constraints, property_rows, type_names, type_text
 from tests.patience import PATIENCE_SECONDS
 
@@ -89,3 +90,55 @@ def test_schemas_that_refer_to_themselves_many_times_take_no_time() -> None:
     assert time.monotonic() - begin < PATIENCE_SECONDS
     assert len(found) < 400
     assert "More properties are not shown." == found[-1].text
+
+
+@pytest.mark.parametrize(
+    "keyword",
+    [
+        {"description": "x" * 100_000},
+        {"title": "x" * 100_000},
+        {"description": ["x" * 100_000]},
+        {"type": "x" * 100_000},
+        {"type": "string", "format": "x" * 100_000},
+        {"pattern": "x" * 100_000},
+        {"properties": {"x" * 100_000: {}}},
+        {"properties": {f"q{number}": {"$ref": "#/$defs/x"} for number in range(200)}},
+    ],
+)
+def test_what_many_properties_share_is_cut(keyword: dict[str, Any]) -> None:
+    properties = {f"p{number}": {"$ref": "#/$defs/x"} for number in range(200)}
+
+    rows = property_rows({"properties": properties, "$defs": {"x": keyword}})
+    assert sum(len(part) for row in rows for part in (row.name, row.type, row.text, row.notes)) < 4_000_000
+    assert len(rows) <= 303
+
+
+def test_the_subschemas_of_many_properties_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[object] = []
+    resolve = schema_text.resolve_ref
+    monkeypatch.setattr(
+        schema_text, "resolve_ref", lambda schema, root: looked_at.append(schema) or resolve(schema, root)
+    )
+    again = [{"$ref": "#/$defs/x"} for _ in range(8)]
+    properties = {f"p{number}": {"$ref": "#/$defs/x"} for number in range(100)}
+
+    property_rows({"properties": properties, "$defs": {"x": {"anyOf": again, "allOf": again}}})
+    assert len(looked_at) < 3000
+
+
+def test_a_long_value_is_not_encoded_to_be_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[str] = []
+    as_json = schema_text.as_json
+    monkeypatch.setattr(
+        schema_text, "as_json", lambda value, **options: encoded.append(as_json(value, **options)) or encoded[-1]
+    )
+    value = [{"a" * 1000: ["x" * 1000] * 1000}] * 1000
+
+    assert 'default [{"aaa' == next(constraints({"default": value}, {}))[:14]
+    assert sum(map(len, encoded)) < 50_000
+
+
+def test_keywords_that_are_not_shown_are_not_copied() -> None:
+    schema = {"$ref": "#/$defs/a", "x-one": 1, "$defs": {"a": {"type": "string", "x-two": 2}}}
+
+    assert {"type": "string"} == schema_text.resolve_ref(schema, schema)
