@@ -33,7 +33,7 @@ from mcpgen.runtime.cli.client.options import (
     ServerOptions,
     options_of,
 )
-from mcpgen.runtime.cli.client.overview import overview_lines, parameter_lines
+from mcpgen.runtime.cli.client.overview import parameter_lines, write_overview
 from mcpgen.runtime.cli.client.progress_display import ProgressDisplay
 from mcpgen.runtime.cli.client.result_output import ResultOutput
 from mcpgen.runtime.cli.client.terminal import Keyboard, Screen
@@ -140,7 +140,7 @@ def inspect(*, target: tuple[str, ...], **options: Unpack[ServerOptions]) -> Non
         if command.is_json:
             command.results.json(inventory.as_json())
         else:
-            command.out.lines(overview_lines(inventory, command.out))
+            await write_overview(inventory, command.out)
         for method, reason in inventory.incomplete.items():
             command.display.note(f"{method}: {reason}")
         for method, refused in inventory.failures.items():

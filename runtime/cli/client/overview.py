@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
+
+from anyio.lowlevel import checkpoint
 
 from mcpgen.runtime.adapt.json_pointer import is_array, is_object
 from mcpgen.runtime.cli.client.inventory import LISTS
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.cli.client.inventory import Inventory
     from mcpgen.runtime.cli.client.terminal import Screen
 
-__all__ = ["overview_lines", "parameter_lines"]
+__all__ = ["overview_lines", "parameter_lines", "write_overview"]
 
 _INDENT: Final = "  "
 _BODY: Final = "    "
@@ -25,6 +28,15 @@ _MIN_TEXT_COLUMNS: Final = 40  # for text beside a table; with fewer columns, th
 _MAX_NAME_COLUMNS: Final = 20  # of a name in a table; a longer name shifts the rest of its line
 _MAX_TYPE_COLUMNS: Final = 28
 _MAX_SIZE: Final = 1 << 63  # of a resource, in bytes; larger numbers are not sizes
+_MAX_LINES: Final = 20  # that are written in one turn of the event loop
+
+
+async def write_overview(inventory: Inventory, screen: Screen) -> None:
+    """Write the lines that describe a server, in several turns of the event loop, so that Ctrl-C ends it."""
+    lines = overview_lines(inventory, screen)
+    while some := list(islice(lines, _MAX_LINES)):
+        screen.lines(some)
+        await checkpoint()
 
 
 def overview_lines(inventory: Inventory, screen: Screen) -> Iterator[str]:

@@ -6,11 +6,12 @@ import io
 import json
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import pytest
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from mcpgen.runtime.cli.client.inventory import Inventory
-from mcpgen.runtime.cli.client.overview import overview_lines
+from mcpgen.runtime.cli.client.overview import overview_lines, write_overview
 from mcpgen.runtime.cli.client.terminal import Screen
 from tests.runtime.cli.terminals import COMMAND, run
 
@@ -75,3 +76,18 @@ def test_facts_without_text_are_shown_empty(found: dict[str, Any]) -> None:
 
     assert "  website        \n" in shown
     assert "  also supports  \n" in shown
+
+
+def test_ctrl_c_ends_the_page_of_a_server_with_many_tools() -> None:
+    tools = [{"name": f"tool{number}", "inputSchema": {}} for number in range(1000)]
+    found = Inventory(server="x", kind="url", revision="2025-11-25", era="handshake", hello={}, lists={"tools": tools})
+    stream = io.TextIOWrapper(io.BytesIO())
+
+    async def cancelled() -> None:
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await write_overview(found, Screen(stream))
+
+    anyio.run(cancelled)
+    stream.seek(0)
+    assert 0 < len(stream.readlines()) < 100
