@@ -150,7 +150,8 @@ class FormField:
                 is_right = self.type == "number" or (self.type == "integer" and float(value).is_integer())
                 self._check(value, "minimum", "maximum", "The number must be {}.")
             case list():
-                is_right = self.is_many and all(each in dict(self.choices) for each in value)
+                names = dict(self.choices)
+                is_right = self.is_many and all(each in names for each in value)
                 self._check(len(value), "minItems", "maxItems", "Choose {}" + f", not {len(value)}.")
             case _:
                 is_right = self.type not in ("boolean", "integer", "number", "array")

@@ -91,3 +91,19 @@ def test_values_are_shown_as_people_chose_them() -> None:
     assert ["Large", "(no answer)", "yes", "7", '""'] == [field.shown(each) for each in ("l", None, True, 7, "")]
     assert "\\x1b" == field.shown("\x1b")
     assert "Ape, Bee" == FormField("x", TITLED, is_required=False).shown(["a", "b"])
+
+
+def test_a_default_of_many_choices_is_checked_in_one_pass() -> None:
+    passes: list[object] = []
+
+    class Choices(list[tuple[str, str]]):
+        def __iter__(self) -> Any:
+            passes.append(self)
+            return super().__iter__()
+
+    names = [str(number) for number in range(100)]
+    field = FormField("x", {"type": "array", "items": {"enum": names}, "default": names}, is_required=False)
+    field.choices = Choices(field.choices)
+
+    assert names == field.read("")
+    assert len(passes) < 5
