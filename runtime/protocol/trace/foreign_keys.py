@@ -53,7 +53,7 @@ def foreign_keys(label: str, model: object, value: object, prefix: str) -> list[
                     continue
                 if attribute is None:
                     name = type(holder).__name__
-                    first, count = found.get((name, key)) or (prefix + linked_pointer((at, key)), 0)
+                    first, count = found.get((name, key)) or (prefix + linked_pointer((at, _shown(key))), 0)
                     found[name, key] = first, count + 1
                 elif type(member) in (dict, list):
                     pending.append((getattr(holder, attribute), member, (at, key)))
@@ -62,7 +62,9 @@ def foreign_keys(label: str, model: object, value: object, prefix: str) -> list[
             # The list is a stack: reversed, so that the first item is checked first.
             pending += [(a, b, (at, index)) for index, (a, b) in pairs if type(b) in (dict, list)][::-1]
         elif is_object(holder) and is_object(members):  # a map, or an open object with any keys
-            pending += [(each, members[key], (at, key)) for key, each in holder.items() if isinstance(each, Struct)]
+            pending += [
+                (each, members[key], (at, _shown(key))) for key, each in holder.items() if isinstance(each, Struct)
+            ]
     return [_finding(label, name, key, first, count) for (name, key), (first, count) in found.items()]
 
 
@@ -82,12 +84,17 @@ def defined_when(label: str, having: list[str]) -> str:
 
 
 def _finding(label: str, name: str, key: str, pointer: str, count: int) -> Finding:
-    shown = key if len(key) <= _MAX_QUOTED_KEY else f"{key[:_MAX_QUOTED_KEY]}…"
+    shown = _shown(key)
     more = f", {count} times" if count > 1 else ""
     having = _elsewhere(label, name).get(key)
     if having is None:
         return Finding("unknown key", pointer, f"no revision defines `{shown}` in {name}{more}")
     return Finding("key of another revision", pointer, f"{label} has no `{shown}` ({having}){more}")
+
+
+def _shown(key: str) -> str:
+    """Return *key*, cut: thousands of pointers may lead through it."""
+    return key if len(key) <= _MAX_QUOTED_KEY else f"{key[:_MAX_QUOTED_KEY]}…"
 
 
 @cache

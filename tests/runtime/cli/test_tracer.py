@@ -610,3 +610,21 @@ def test_a_summary_tells_most_about_a_message(result: Any, method: str, expected
     _, found = after(opened(), f"> {json.dumps(request)}\n< {json.dumps(answer)}\n")
 
     assert expected == found.summary
+
+
+def test_the_pointers_of_a_long_key_with_many_unknown_keys_in_it_are_short() -> None:
+    unknown = {f"k{number}": 0 for number in range(2000)}
+    form = {"message": "m", "requestedSchema": {"type": "object", "properties": {}}, **unknown}
+    asks = {"k" * 100_000: {"method": "elicitation/create", "params": form}}
+    result = {"resultType": "input_required", "inputRequests": asks, "requestState": "s"}
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+    }
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x", "_meta": meta}}
+    answer = {"jsonrpc": "2.0", "id": 1, "result": result}
+
+    found = traced(f"> {json.dumps(call)}\n< {json.dumps(answer)}\n")[1]
+    findings = [*found.violations, *found.notes]
+    assert len(findings) == 2000
+    assert sum(len(each.pointer) for each in findings) < 1_000_000
