@@ -10,6 +10,7 @@ from urllib.request import getproxies
 
 import anyio
 import httpx
+from anyio.lowlevel import checkpoint
 
 from mcpgen import __version__
 from mcpgen.runtime.errors import McpgenError
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 __all__ = ["HttpxExchange", "HttpxResponse", "open_client"]
 
 _UNREACHABLE: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
+
+# Those of one turn of the event loop. httpx does not wait between the chunks of one read, which can be 10,000.
+_MAX_CHUNKS: Final = 256
 
 _hides_urls: Final[ContextVar[bool]] = ContextVar("mcpgen.hides_urls", default=False)
 
@@ -140,8 +144,13 @@ class HttpxResponse:
         """Iterate over the body; see `HttpResponse.chunks`."""
         response = self._response
         try:
-            async for chunk in response.aiter_bytes() if response.is_stream_consumed else response.aiter_raw():
+            raw = response.aiter_bytes() if response.is_stream_consumed else response.aiter_raw()
+            number = 0
+            async for chunk in raw:
                 yield chunk
+                number += 1
+                if number % _MAX_CHUNKS == 0:
+                    await checkpoint()
         except (httpx.HTTPError, httpx.StreamError) as error:
             raise ConnectionBroke(self._shown, system_message(error)) from error
 
