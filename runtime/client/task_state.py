@@ -91,6 +91,12 @@ class DescribedTask(Struct, frozen=True, rename="camel"):
 class TaskWait:
     """One wait for a task: its time limit, and what is known of the task.
 
+    Attributes:
+        event: Set by a notification.
+        found: The state in the last notification; None if it was read.
+        answered: The keys of the requests that were answered.
+        rounds: How often requests were answered.
+
     Args:
         seconds: The time limit, which each change of the task restarts; None for none.
         max_seconds: The time limit in all.
@@ -101,6 +107,7 @@ class TaskWait:
         self.event: anyio.Event = anyio.Event()
         self.found: DescribedTask | None = None
         self.answered: set[str] = set()
+        self.rounds: int = 0
         self._seconds = seconds
         self._on_progress = on_progress
         self._updated = ""
@@ -142,8 +149,16 @@ class TaskWait:
         Raises:
             RequestTimedOut: The time limit is over.
         """
+        with anyio.move_on_after(min(seconds, self.left_seconds())):
+            await self.event.wait()
+
+    def left_seconds(self) -> float:
+        """Return the time that is left.
+
+        Raises:
+            RequestTimedOut: The time limit is over.
+        """
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise RequestTimedOut("tools/call", self._seconds or 0.0)
-        with anyio.move_on_after(min(seconds, left)):
-            await self.event.wait()
+        return left

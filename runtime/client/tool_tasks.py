@@ -229,6 +229,7 @@ class ToolTasks:
                 if found.state.has_ended:
                     return await self._outcome(found, task.tool)
                 if found.status == "input_required" and await self._answer(task_id, found, wait):
+                    wait.left_seconds()  # or it raises
                     continue
                 is_told = changes is not None and not changes.is_closed
                 await wait.sleep(_BACKSTOP_SECONDS if is_told else found.poll_seconds)
@@ -266,6 +267,11 @@ class ToolTasks:
         new = {key: each for key, each in requests.items() if key not in wait.answered}
         if not new:
             return False
+        max_rounds = self._session.limits.max_rounds
+        if wait.rounds >= max_rounds:
+            reason = f"the server required input more than {max_rounds} times (`max_rounds`)"
+            raise input_required.invalid_result(self._session, _CALL, reason)
+        wait.rounds += 1
         wait.answered |= new.keys()
         since = time.monotonic()
         required = input_required.as_input_required(new)

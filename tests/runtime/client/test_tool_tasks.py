@@ -10,6 +10,8 @@ import pytest
 from mcpgen import (
     ClientLimits,
     Context,
+    InvalidPayload,
+    Limits,
     RequestError,
     RequestRefused,
     RequestTimedOut,
@@ -122,6 +124,48 @@ async def test_the_functions_of_the_client_answer_a_task(revision: str) -> None:
         result = await client.call_tool("ask")
 
     assert ("accept {'name': 'Luca'}", ["Who?"]) == (result.text, asked)
+
+
+async def test_a_task_that_asks_without_end_is_cancelled() -> None:
+    asked: list[str] = []
+    bakery = Bakery()
+
+    @bakery.server.tool(task="always")
+    async def pester(ctx: Context) -> None:
+        try:
+            for _ in range(20):
+                await ctx.elicit("Who?", NAME)
+        except BaseException:
+            bakery.stopped.set()
+            raise
+
+    def elicit(params: Any, _context: Any) -> ElicitResult:
+        asked.append(params.message)
+        return ElicitResult(action="accept", content={"name": "Luca"})
+
+    async with connected(bakery, "2026-07-28", elicit=elicit, limits=ClientLimits(max_rounds=3)) as client:
+        with pytest.raises(InvalidPayload, match="more than 3 times"):
+            await client.call_tool("pester")
+        with anyio.fail_after(PATIENCE_SECONDS):
+            await bakery.stopped.wait()
+
+    assert ["Who?"] * 3 == asked
+
+
+async def test_the_time_of_a_task_ends_also_while_it_asks() -> None:
+    bakery = Bakery(limits=Limits(max_rounds=10_000))
+
+    @bakery.server.tool(task="always")
+    async def pester(ctx: Context) -> None:
+        while True:
+            await ctx.elicit("Who?", NAME)
+
+    limits = ClientLimits(max_rounds=10_000, max_call_seconds=1)
+    async with connected(
+        bakery, "2026-07-28", elicit=lambda *_: ElicitResult(action="decline"), limits=limits
+    ) as client:
+        with pytest.raises(RequestTimedOut):
+            await client.call_tool("pester", timeout_seconds=0.2)
 
 
 @BOTH
