@@ -68,7 +68,7 @@ class TokenError(Struct, frozen=True):
     def without(self, secrets: Iterable[str]) -> TokenError:
         """Return the error with dots in place of *secrets*: it may repeat what it was sent."""
         code, text = self.error, self.error_description
-        for each in secrets:
+        for each in sorted(secrets, key=len, reverse=True):  # one may be a part of another
             if each:
                 code, text = code.replace(each, "…"), text.replace(each, "…")
         return TokenError(code, text)

@@ -28,6 +28,7 @@ from mcpgen.runtime.http.auth.discovery import (
 )
 from mcpgen.runtime.http.auth.grants import (
     InvalidReply,
+    TokenError,
     Tokens,
     client_authentication,
     code_form,
@@ -707,3 +708,9 @@ def test_each_error_of_a_login_says_what_to_do() -> None:
         "keyring_store.py: f'the keyring cannot be {what}: {hint}'",  # each hint has two parts
         "logout.py: f'the authorization server answered {reply.status}'",  # a part of a warning
     } == set(silent)
+
+
+def test_a_secret_in_which_another_one_occurs_is_not_shown() -> None:
+    error = TokenError("invalid_grant", "code=x&code_verifier=123x456")
+
+    assert TokenError("invalid_grant", "code=…&code_verifier=…") == error.without(["x", "123x456"])
