@@ -203,6 +203,7 @@ SHELLS = {
     "api/server.py",
     "cli/adapt_command.py",
     "cli/client/client_run.py",
+    "cli/client/overview.py",
     "cli/client/elicitation_prompt.py",
     "cli/client/terminal.py",
     "cli/hosts/server_check.py",
