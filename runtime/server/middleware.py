@@ -2,10 +2,11 @@
 
 Theory of operation. A result with the cache scope ``public`` may be given to every user. Middleware often depends on
 the user: it hides entries of a list, or reads another resource. So when middleware changes such a result, or the params
-of its request, the result becomes ``private``. Middleware may make a ``private`` result ``public``.
+of its request, the result becomes ``private``. Middleware may make a ``private`` result ``public``. All pages of a list
+must have the same scope, and middleware may change any of them. So a page is always ``private`` if there is middleware.
 
 Spec:
-    2026-07-28, server/utilities/caching, "Security Considerations".
+    2026-07-28, server/utilities/caching, "Interaction with Pagination" and "Security Considerations".
 """
 
 from __future__ import annotations
@@ -58,10 +59,18 @@ async def _call_all(handler: Call, inner_first: Sequence[Around], params: Any, c
     for each in inner_first:
         call = partial(_call_middleware, each, _named(call))
     result = await call(params, context)
-    # Encoded, because a middleware may change the list inside of a result.
-    if public and result.cache_scope == "public" and [msgspec.json.encode(result)] != public:
+    if (
+        public
+        and result.cache_scope == "public"
+        # Encoded, because a middleware may change the list inside of a result.
+        and (_is_one_of_several_pages(params, result) or [msgspec.json.encode(result)] != public)
+    ):
         return msgspec.structs.replace(result, cache_scope="private")
     return result
+
+
+def _is_one_of_several_pages(params: Any, result: Any) -> bool:
+    return isinstance(getattr(params, "cursor", None), str) or isinstance(getattr(result, "next_cursor", None), str)
 
 
 def _named(call: Call) -> Call:

@@ -113,6 +113,24 @@ async def test_a_resource_with_a_context_or_a_dependency_is_private_unless_it_sa
     assert ("private", HOUR.ttl_ms) == await read_hint(library(ALL), uri)
 
 
+@pytest.mark.spec("2026-07-28", "server/utilities/caching#interaction-with-pagination", "2431cf09", "16063e79")
+async def test_all_pages_have_the_same_scope_if_middleware_changes_one_of_them() -> None:
+    server = Server("pages", page_size=1, cache_hints={"tools/list": HOUR})
+    for name in ("one", "two"):
+        server.tool(name=name)(user)
+
+    @server.middleware
+    async def hide_two(params: Any, context: Any, call_next: Any) -> Any:
+        result = await call_next(params, context)
+        return msgspec.structs.replace(result, tools=[each for each in result.tools if each.name != "two"])
+
+    async with client(server, NEWEST) as peer:
+        first = await peer.result("tools/list")
+        second = await peer.result("tools/list", f'"cursor":"{first["nextCursor"]}"')
+
+    assert ["private", "private"] == [first["cacheScope"], second["cacheScope"]]
+
+
 async def drop_all(params: Any, context: Any, call_next: Any) -> Any:
     result = await call_next(params, context)
     return msgspec.structs.replace(result, **({"tools": []} if context.method == "tools/list" else {"contents": []}))
