@@ -117,6 +117,30 @@ async def test_the_credentials_of_a_program_go_only_to_their_issuer() -> None:
         assert [] == [*other.asked, *other.forms]
 
 
+@spec("2026-07-28", "basic/authorization/client-registration#authorization-server-binding", "61f83f49", "67621068")
+@pytest.mark.parametrize("grant", ["client credentials", "assertion"])
+async def test_the_credentials_of_a_program_stay_with_their_first_issuer(grant: str) -> None:
+    async def workload(issuer: str, resource: str) -> str:
+        return f"{issuer} {resource}"
+
+    async with login_world() as world, login_world() as other:
+        service: ClientCredentials | JwtAssertion
+        if grant == "assertion":
+            service = JwtAssertion(workload, client_id="service", client_secret="s3cret")  # noqa: S106 (of a test)
+        else:
+            service = ClientCredentials("service", secret="s3cret")  # noqa: S106 (of a test)
+        async with connect(world.url, auth=service) as client:
+            world.revoke()
+            world.refreshable.clear()
+            world.resource["authorization_servers"] = [other.origin]
+            with pytest.raises(LoginFailed, match="registered with another one"):
+                await client.call_tool("greet", {"name": "Ann"})
+        with pytest.raises(LoginFailed, match="registered with another one"):
+            await greet(world, service)
+
+        assert [] == [*other.forms, *other.authorizations]
+
+
 async def test_a_jwt_of_another_issuer_is_exchanged_once() -> None:
     asked: list[tuple[str, str]] = []
 

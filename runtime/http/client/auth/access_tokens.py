@@ -32,6 +32,7 @@ from mcpgen.runtime.http.auth.proofs import MAX_NONCE_CHARS, NONCE_ERROR, ProofK
 from mcpgen.runtime.http.auth.scopes import needs_step_up, selected_scopes, step_up_scopes
 from mcpgen.runtime.http.client.auth.address_guard import AddressGuard
 from mcpgen.runtime.http.client.auth.auth_requests import AuthRequests
+from mcpgen.runtime.http.client.auth.bindings import check_binding
 from mcpgen.runtime.http.client.auth.code_login import CodeLogin
 from mcpgen.runtime.http.client.auth.credentials import OAuth, tokens_key
 from mcpgen.runtime.http.client.auth.machine_grants import machine_tokens
@@ -312,9 +313,10 @@ class AccessTokens:
         needs_dpop = found.needs_dpop or (challenge is not None and challenge.scheme == "dpop")
         key = ProofKey() if credentials.dpop == "on" or (credentials.dpop == "auto" and needs_dpop) else None
         if not isinstance(credentials, OAuth):
+            await check_binding(credentials, self._address.url, found.metadata.issuer)
             tokens = await machine_tokens(credentials, found, self._requests, key, scopes)
         elif credentials.interactive:
-            await self._check_binding(credentials, found)
+            await check_binding(credentials, self._address.url, found.metadata.issuer)
             self._count_login()
             tokens = await CodeLogin(credentials, found, self._requests, self._guard, key).run(scopes)
         elif found.is_guess:
@@ -335,20 +337,6 @@ class AccessTokens:
             within = f"within {_LOGINS_SECONDS / 60:g} minutes"
             raise LoginFailed(f"the server has demanded {_MAX_LOGINS} logins {within}; try again later")
         self._logins.append(now)
-
-    async def _check_binding(self, oauth: OAuth, found: Discovery) -> None:
-        """Check that a client that was registered in advance is used only at one authorization server."""
-        if oauth.client_id is None or oauth.issuer is not None:
-            return
-        key, issuer = f"issuer of {oauth.client_id} {self._address.url}", found.metadata.issuer
-        known = await self._store.load(key)
-        if known is None:
-            await self._store.save(key, issuer.encode())
-        elif known != issuer.encode():
-            raise LoginFailed(
-                f"the server now uses the authorization server {issuer!r}, but the client {oauth.client_id!r} was "
-                "registered with another one; register it there, and pass OAuth(client_id=…, issuer=…)"
-            )
 
     async def _stored(self) -> Tokens | None:
         """Return the stored tokens; None if there are none, or not such as the program demands."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.auth.assertions import client_assertion, import_jwt
 from mcpgen.runtime.http.client.auth.address_guard import is_loopback_url
-from mcpgen.runtime.http.client.auth.token_store import FileTokenStore, TokenStore
+from mcpgen.runtime.http.client.auth.token_store import FileTokenStore, MemoryTokenStore, TokenStore
 from mcpgen.runtime.http.client.http_exchange import import_httpx
 from mcpgen.runtime.protocol.argument_checks import check_flags, check_numbers, check_texts
 from mcpgen.runtime.protocol.value_syntax import uri_fault
@@ -133,7 +133,7 @@ class ClientCredentials:
         algorithm: The algorithm of that signature.
         scopes: The scopes to request. By default, those that the server asks for.
         issuer: The authorization server that has registered the client. Give it: the client does not send its
-            credentials to another one.
+            credentials to another one. By default, the first one that the server names, and no other one later.
         dpop: Whether tokens are bound to a key: ``off``, ``auto`` (if the server demands it) or ``on``.
 
     Raises:
@@ -167,6 +167,7 @@ class ClientCredentials:
         self.algorithm: Final = algorithm
         self.scopes: Final = _checked_scopes(scopes)
         self.issuer: Final = _checked_issuer(issuer)
+        self.bindings: Final = MemoryTokenStore()  # see bindings.py
         self.dpop: Final = _checked_dpop(dpop)
 
     def __repr__(self) -> str:
@@ -181,7 +182,8 @@ class JwtAssertion:
         client_id: The id of the client at the authorization server; None if the JWT is enough.
         client_secret: Its secret, if it has one.
         scopes: The scopes to request. By default, those that the server asks for.
-        issuer: The authorization server that must be used. By default, the first one that the server names.
+        issuer: The authorization server that must be used. By default, the first one that the server names; with
+            `client_id`, no other one later.
         dpop: Whether tokens are bound to a key: ``off``, ``auto`` (if the server demands it) or ``on``.
 
     Raises:
@@ -207,6 +209,7 @@ class JwtAssertion:
         self.client_secret: Final = client_secret
         self.scopes: Final = _checked_scopes(scopes)
         self.issuer: Final = _checked_issuer(issuer)
+        self.bindings: Final = MemoryTokenStore()  # see bindings.py
         self.dpop: Final = _checked_dpop(dpop)
 
     def __repr__(self) -> str:
