@@ -160,7 +160,7 @@ async def answer(
         cluster = post.state.cluster
         if cluster is not None and call is None and not await _is_settled(post, cluster, session, message, response):
             return
-        if response.has_ended and response.is_empty:  # a batch without requests
+        if response.has_ended and response.is_empty and not _has_requests(message):
             await responses.send_empty(post.send, 202)
             return
         send_all = partial(_send_all, post, session, stream, response)
@@ -171,6 +171,15 @@ async def answer(
             await finish_call(post.state, session, exchange, call, send_all=send_all, sent=sent)
     finally:
         _leave(post.state, session, stream, response)
+
+
+def _has_requests(message: Request | Batch) -> bool:
+    """Return whether *message* has requests: then the response is JSON or a stream, also if all of them are cancelled.
+
+    Spec:
+        2025-03-26, basic/transports, "Sending Messages to the Server", 5.
+    """
+    return not isinstance(message, Batch) or any(isinstance(each, Request) for each in message.items)
 
 
 async def _is_settled(

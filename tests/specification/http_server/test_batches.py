@@ -61,6 +61,17 @@ async def test_a_request_that_its_own_batch_cancels_is_not_answered() -> None:
     assert [2] == list(responses(said))
 
 
+@spec("2025-03-26", "basic/transports#sending-messages-to-the-server", "2720a5de")
+@on_both_loops
+async def test_a_batch_that_cancels_all_its_requests_gets_a_stream_without_responses() -> None:
+    async with caller(demo(), BATCHING) as peer:
+        call = peer.request(1, "tools/call", '"name":"echo"')
+        answer = await peer.post(batch(call, cancellation(1))).complete()
+
+    assert (200, "text/event-stream") == (answer.status, answer.header("content-type"))
+    assert b"" == answer.body
+
+
 @spec("2025-03-26", "basic/index#batching")
 @pytest.mark.parametrize("others", [["ping"], ["tools/list"], ["ping", "tools/list"]], ids=str)
 @pytest.mark.parametrize("is_first", [True, False])
