@@ -59,6 +59,11 @@ class _TaskParams(Struct):
 
 
 _decode_task_params: Final = msgspec.json.Decoder(_TaskParams).decode
+_decode_task: Final = msgspec.json.Decoder(_Task).decode
+
+# The params and results of these name tasks, so their metadata is ignored.
+_STATE_OF_TASKS: Final = frozenset({"tasks/get", "tasks/list", "tasks/cancel"})
+_TASK_RESULT: Final = "tasks/result"
 
 
 class BatchResponse:
@@ -151,7 +156,7 @@ class IncomingRequests:
             self.send(envelope.encode_error(message.id, error_json(error)), batch)
             return
         if request is None:
-            meta = _task_meta(session, message.params)
+            meta = _task_meta(session, message)
             result = _EMPTY_RESULT if meta is None else msgspec.json.encode({"_meta": meta})
             self.send(envelope.encode_response(message.id, result), batch)
             return
@@ -170,7 +175,10 @@ class IncomingRequests:
             AdaptationError: The server's revision cannot express it.
         """
         if self.open.get(request.id) is request:
-            written = request.handler.codec.result(result, request.meta)
+            meta = request.meta
+            if meta is None and self._session.revision == _TASKS_REVISION:
+                meta = _created_task_meta(result)
+            written = request.handler.codec.result(result, meta)
             self._respond(request, envelope.encode_response(request.id, written))
 
     def fail(self, request: IncomingRequest, failure: BaseException) -> None:
@@ -240,7 +248,7 @@ class IncomingRequests:
                 "the pending requests are too large (max_in_flight_bytes); wait for their responses",
             )
         handler, params = find_handler(session, message.method, message.params)
-        meta = _task_meta(session, message.params)
+        meta = _task_meta(session, message)
         return IncomingRequest(message.id, message.method, handler, params, size, batch, meta)
 
     def _respond(self, request: IncomingRequest, message: bytes) -> None:
@@ -262,14 +270,33 @@ class IncomingRequests:
         batch.send_if_finished(self._session)
 
 
-def _task_meta(session: ClientSession, params: Raw | UnsetType) -> dict[str, object] | None:
-    """Return the ``_meta`` that names the task of a request, for the response to it; None if the request names none."""
+def _task_meta(session: ClientSession, message: Request) -> dict[str, object] | None:
+    """Return the ``_meta`` that names the task of a request, for the response to it; None if it has to name none.
+
+    Spec:
+        2025-11-25, basic/utilities/tasks, "Related Task Metadata": of the requests about tasks, only the response to
+        ``tasks/result`` names the task, which is the one of the params.
+    """
+    params, method = message.params, message.method
     if session.revision != _TASKS_REVISION or isinstance(params, UnsetType):
         return None
+    if method in _STATE_OF_TASKS:
+        return None
     try:
-        found: dict[str, object] = msgspec.to_builtins(_decode_task_params(params).meta)
+        meta = _TaskMeta(_decode_task(params)) if method == _TASK_RESULT else _decode_task_params(params).meta
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+    found: dict[str, object] = msgspec.to_builtins(meta)
+    return found
+
+
+def _created_task_meta(result: Any) -> dict[str, object] | None:
+    """Return the ``_meta`` that names the task which a handler has created; None if it has created none."""
+    task: Any = result.get("task") if isinstance(result, dict) else getattr(result, "task", None)
+    task_id = task.get("taskId") if isinstance(task, dict) else getattr(task, "task_id", None)
+    if not isinstance(task_id, str):
+        return None
+    found: dict[str, object] = msgspec.to_builtins(_TaskMeta(_Task(task_id)))
     return found
 
 

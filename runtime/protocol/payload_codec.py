@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from mcpgen.generated._support.structs import Open
 from mcpgen.runtime.adapt.json_pointer import pointer_to
 from mcpgen.runtime.adapt.payloads import MAX_REASON_CHARS, bindings, message_payload, needs_params
 from mcpgen.runtime.adapt.routes import Losses, Sender, route
@@ -321,7 +322,9 @@ class Validator:
         checked = self._decode(data)
         kind = type(cast("object", value))
         if isinstance(value, Struct) and kind is not Error:  # the bindings have their own `Error`
-            if type(checked) is not kind:
+            # The JSON of a view of an open object is decoded as a dict.
+            is_view = issubclass(kind, Open) and kind in self._payload.types
+            if type(checked) is not kind and not is_view:
                 raise self._payload.invalid(f"its type is {kind.__module__}.{kind.__qualname__}")
             self._decoders[kind] = self._decoder(kind)
         return checked
