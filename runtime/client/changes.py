@@ -7,7 +7,7 @@ Spec:
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import anyio
 import msgspec
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.client.subscriptions import ChangeStream
     from mcpgen.runtime.protocol.messages import RequestId
 
-__all__ = ["Changes", "LISTEN", "SUBSCRIBE", "UNSUBSCRIBE"]
+__all__ = ["Changes", "LISTEN", "OnBreak", "SUBSCRIBE", "UNSUBSCRIBE"]
 
 LISTEN: Final = "subscriptions/listen"
 SUBSCRIBE: Final = "resources/subscribe"
@@ -48,6 +48,9 @@ _LOG = logging.getLogger("mcpgen.client")
 _FIRST_DELAY_SECONDS: Final = 0.5
 _MAX_DOUBLINGS: Final = 6
 _MAX_ATTEMPTS: Final = 5
+
+OnBreak: TypeAlias = "Callable[[Changes], None] | None"
+"""Called when the stream of a stateless server breaks; for a caller that does not iterate."""
 
 
 class Changes:
@@ -71,7 +74,7 @@ class Changes:
         subscribe: Callable[[str], Awaitable[object]],
         extensions: Mapping[str, Any] | None = None,
         *,
-        on_break: Callable[[Changes], None] | None = None,
+        on_break: OnBreak = None,
     ) -> None:
         self._session = session
         self._wanted = wanted

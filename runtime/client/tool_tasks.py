@@ -240,7 +240,9 @@ class ToolTasks:
             return None
         try:
             wanted = bindings.SubscriptionFilter(task_ids=[task_id])
-            changes = await stack.enter_async_context(self._engine.listen(SubscriptionFilter(), [wanted]))
+            # If the stream breaks, `_watch` has to poll from then on.
+            listen = self._engine.listen(SubscriptionFilter(), [wanted], on_break=lambda _: wait.event.set())
+            changes = await stack.enter_async_context(listen)
         except (RequestRefused, RequestTimedOut, RequestLost, UnsupportedByPeer):
             return None  # if the server is lost, too, the next poll fails
         if task_id not in changes.accepted.get("taskIds", ()):

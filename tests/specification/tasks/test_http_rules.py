@@ -17,6 +17,7 @@ spec = pytest.mark.spec
 pytestmark = pytest.mark.anyio
 
 METHODS = pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
+NOW = "2026-01-01T00:00:00Z"
 DECLARED = '{"extensions":{"io.modelcontextprotocol/tasks":{}}}'
 
 
@@ -100,3 +101,33 @@ async def test_a_task_is_polled_until_it_ends_where_no_stream_of_its_changes_ope
             await (await server.hear(method="tasks/get")).result({"resultType": "complete", **task, **state})
 
         assert "done" == (await call.outcome()).text
+
+
+@spec("ext-tasks", "specification/draft/tasks#task-polling")
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_the_client_polls_at_once_if_the_stream_that_reports_changes_breaks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mcpgen.runtime.client.tool_tasks._BACKSTOP_SECONDS", 3600)
+    can = {**ALL, "extensions": {"io.modelcontextprotocol/tasks": {}}}
+    state = {"taskId": "t", "createdAt": NOW, "lastUpdatedAt": NOW, "ttlMs": None, "pollIntervalMs": 20}
+    async with opened(STATELESS, can=can, tasks=True) as (client, server):
+        server.verify = lambda: None  # type: ignore[method-assign]  # its judge knows the base alone
+        calling = server.start(client.call_tool("bake"))
+        await (await server.hear(method="tools/call")).result({**state, "resultType": "task", "status": "working"})
+        listening = await server.hear(method="subscriptions/listen")
+        await listening.begin()
+        params = {
+            "_meta": {"io.modelcontextprotocol/subscriptionId": listening.message["id"]},
+            "notifications": listening.message["params"]["notifications"],
+        }
+        note = {"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params}
+        await listening.event(note)
+        first = await server.hear(method="tasks/get")
+        await first.result({**state, "resultType": "complete", "status": "working"})
+        await listening.cut()
+        second = await server.hear(method="tasks/get")
+        ended = {"status": "completed", "result": {"resultType": "complete", "content": []}}
+        await second.result({**state, "resultType": "complete", **ended})
+
+        assert (await calling.outcome()).content == []
