@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import Request
 
 __all__ = [
+    "RELATED_TASK",
     "RequestMeta",
     "choose_revision",
     "missing_fields",
@@ -41,6 +42,9 @@ __all__ = [
     "selected_revisions",
     "unsupported_revision",
 ]
+
+RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
+"""The key in `_meta` that names a task; of 2025-11-25 only."""
 
 _PROGRESS_TOKEN: Final = "progressToken"  # noqa: S105 (the name of a member, no secret)
 _REQUEST_STATE: Final = "requestState"
@@ -110,7 +114,8 @@ class RequestMeta(Struct, frozen=True, gc=False):
         input_responses: The answers to the server's requests, undecoded, if the request is a retry.
         name: The name of a tool or prompt.
         arguments: Its arguments, undecoded.
-        is_plain: Whether all members had the right type, and the request is neither a retry nor a task.
+        is_plain: Whether all members had the right type, and the request is neither a retry nor a task, nor of one.
+        related_task: What names the task that the request belongs to, undecoded.
     """
 
     revision: str | UnsetType = UNSET
@@ -123,6 +128,7 @@ class RequestMeta(Struct, frozen=True, gc=False):
     name: str | UnsetType = UNSET
     arguments: Raw | UnsetType = UNSET
     is_plain: bool = False
+    related_task: Raw | UnsetType = UNSET
 
 
 class _Meta(Struct, frozen=True, gc=False):
@@ -131,6 +137,7 @@ class _Meta(Struct, frozen=True, gc=False):
     client_capabilities: Raw | UnsetType = field(name=MetaKey.CLIENT_CAPABILITIES, default=UNSET)
     log_level: str | UnsetType = field(name=MetaKey.LOG_LEVEL, default=UNSET)
     progress_token: str | int | UnsetType = field(name=_PROGRESS_TOKEN, default=UNSET)
+    related_task: Raw | UnsetType = field(name=RELATED_TASK, default=UNSET)
 
 
 class _Params(Struct, frozen=True, gc=False):
@@ -175,7 +182,11 @@ def read_meta(params: Raw | UnsetType) -> RequestMeta:
         found.input_responses,
         found.name,
         found.arguments,
-        found.request_state is UNSET and found.input_responses is UNSET and found.task is UNSET,
+        found.request_state is UNSET
+        and found.input_responses is UNSET
+        and found.task is UNSET
+        and meta.related_task is UNSET,
+        meta.related_task,
     )
 
 
@@ -202,6 +213,7 @@ def _member_by_member(params: Raw) -> RequestMeta:
         input_responses=members.get(_INPUT_RESPONSES, UNSET),
         name=_read(_decode_text, members.get("name")),
         arguments=members.get("arguments", UNSET),
+        related_task=meta.get(RELATED_TASK, UNSET),
     )
 
 

@@ -113,6 +113,7 @@ class OpenRequest(Struct, eq=False):
         held_bytes: The bytes that are charged for it, if no handler runs for it.
         access: What its access token allows; None if it has none.
         is_retry: Whether it has a request state, or answers to requests of the server.
+        related_task: The task of the client that its result has to name; "" for none.
     """
 
     session: Session
@@ -127,6 +128,7 @@ class OpenRequest(Struct, eq=False):
     held_bytes: int = 0
     access: Access | None = None
     is_retry: bool = False
+    related_task: str = ""
 
 
 class ServerRequest(Struct, eq=False):

@@ -23,6 +23,7 @@ from mcpgen.runtime.server.error_mapping import lacks_capability
 from mcpgen.runtime.server.exchange import Exchange, OpenRequest, ResponseBody
 from mcpgen.runtime.server.fair_turns import LARGE_BYTES
 from mcpgen.runtime.server.ledger import SESSION_BYTES, uris_bytes, waiting_bytes
+from mcpgen.runtime.server.related_tasks import named_result
 from mcpgen.runtime.server.subscription_state import Subscriptions
 
 if TYPE_CHECKING:
@@ -266,6 +267,8 @@ class ServerSession:
             self.release(request)
         encode = envelope.encode_error if body.is_error else envelope.encode_response
         message = encode(request.id, body.json)
+        if request.related_task and not body.is_error:
+            message = encode(request.id, named_result(body.json, request.related_task))
         if len(message) > LARGE_BYTES:
             self.engine.turns.spend(len(message))
         if request.batch is None:

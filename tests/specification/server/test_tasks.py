@@ -410,6 +410,49 @@ async def test_the_end_of_an_elicitation_of_a_task_names_the_task() -> None:
     assert expected == ended
 
 
+@spec("2025-11-25", "basic/utilities/tasks#associating-task-related-messages", "4690f9ed", "73a7d45a")
+@spec("2025-11-25", "basic/utilities/tasks#related-task-metadata", "518a85f5")
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("ping", ""),
+        ("tools/call", '"name":"quick"'),
+        ("tools/call", '"name":"ask"'),
+        ("tools/list", ""),
+    ],
+)
+async def test_a_result_names_the_task_of_the_client_that_its_request_belongs_to(method: str, params: str) -> None:
+    own = Server("own", version="1")
+
+    @own.tool
+    async def quick() -> str:
+        return "done"
+
+    @own.tool
+    async def ask(ctx: Context) -> str:
+        return str(len(await ctx.roots()))
+
+    meta = f'"{RELATED}":{{"taskId":"of the client"}}'
+    async with client(own, REVISION, '{"roots":{}}') as session:
+        said = await session.ask(method, params, meta)
+        if params == '"name":"ask"':
+            said = await session.answer(said[0], '{"roots":[]}')
+
+    assert [{RELATED: {"taskId": "of the client"}}] == [each["result"].get("_meta") for each in said]
+
+
+@spec("2025-11-25", "basic/utilities/tasks#related-task-metadata", "c67e8adc")
+async def test_a_result_about_a_task_of_the_server_names_no_task_of_the_client() -> None:
+    meta = f'"{RELATED}":{{"taskId":"of the client"}}'
+    async with client(served(), REVISION) as session:
+        task, _ = await created(session, "quick", meta=meta)
+        (state,) = await session.ask("tasks/get", f'"taskId":"{task}"', meta)
+        (result,) = await session.ask("tasks/result", f'"taskId":"{task}"', meta)
+
+    assert "_meta" not in state["result"]
+    assert {RELATED: {"taskId": task}} == result["result"]["_meta"]
+
+
 @spec("2025-11-25", "basic/utilities/progress#behavior-requirements", "04773312")
 @pytest.mark.parametrize("ended_by", ["its handler", "its client"])
 async def test_there_is_no_progress_of_a_task_that_has_ended(ended_by: str) -> None:
