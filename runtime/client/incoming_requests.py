@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Raw, Struct, UnsetType, field
 
+from mcpgen.runtime.adapt.json_pointer import is_object
 from mcpgen.runtime.client.url_elicitations import check_url
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestError, quoted
 from mcpgen.runtime.limits import MAX_FORM_FIELDS
@@ -292,8 +293,8 @@ def _task_meta(session: ClientSession, message: Request) -> dict[str, object] | 
 
 def _created_task_meta(result: Any) -> dict[str, object] | None:
     """Return the ``_meta`` that names the task which a handler has created; None if it has created none."""
-    task: Any = result.get("task") if isinstance(result, dict) else getattr(result, "task", None)
-    task_id = task.get("taskId") if isinstance(task, dict) else getattr(task, "task_id", None)
+    task: Any = result.get("task") if is_object(result) else getattr(result, "task", None)
+    task_id = task.get("taskId") if is_object(task) else getattr(task, "task_id", None)
     if not isinstance(task_id, str):
         return None
     found: dict[str, object] = msgspec.to_builtins(_TaskMeta(_Task(task_id)))
