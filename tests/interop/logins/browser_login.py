@@ -30,14 +30,14 @@ async def logs_in_with_a_browser(server: ProtectedServer) -> None:
 
 def _log_in(url: str) -> None:
     find_chromium()
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:  # as in chromium.py
         folder = Path(name)
-        browser, page = folder / "browser", folder / "page"
+        browser, page, errors = folder / "browser", folder / "page", folder / "errors"
         # The terminal hangs up when the command ends, which may be before the browser has shown the last page. It goes
         # on, as those of users do.
         browser.write_text(
             f'#!/bin/sh\ntrap "" HUP\nPYTHONPATH="{CHECKOUT}" "{sys.executable}" -m tests.interop.logins.chromium '
-            f'"$1" "{page}.new" && mv "{page}.new" "{page}"\n',
+            f'"$1" "{page}.new" 2>"{errors}" && mv "{page}.new" "{page}"\n',
             encoding="utf-8",
         )
         browser.chmod(0o700)
@@ -48,16 +48,16 @@ def _log_in(url: str) -> None:
         finally:
             terminal.close()
         assert (status, out) == (0, f"You are logged in to {url}.\n"), seen
-        shown = _written(page)
+        shown = _written(page, errors)
         assert shown == "The login is done. You can close this window.", shown
         status, out, seen = run("call", url, "greet", "name=Ann", **environment)
         assert (status, out) == (0, "Hello, Ann!\n"), seen
 
 
-def _written(page: Path) -> str:
-    """Return the text of *page* when the browser has written it."""
+def _written(page: Path, errors: Path) -> str:
+    """Return the text of *page* when the browser has written it; *errors* has what went wrong."""
     until = time.monotonic() + PATIENCE_SECONDS
     while not page.exists():
-        assert time.monotonic() < until, "the browser has shown no last page"
+        assert time.monotonic() < until, f"the browser has shown no last page: {errors.read_text(encoding='utf-8')}"
         time.sleep(0.05)
     return page.read_text(encoding="utf-8")

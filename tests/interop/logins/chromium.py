@@ -95,7 +95,8 @@ class _Chromium:
 
 def log_in(url: str) -> str:
     """Open *url*, submit the forms of the pages that follow, and return the text of the last page."""
-    with tempfile.TemporaryDirectory() as folder:
+    # When Chromium is killed, its other processes may still write to the folder while it is removed.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         start = ["sh", "-c", _SHELL, "sh", find_chromium(), *_OPTIONS, f"--user-data-dir={folder}"]
         with subprocess.Popen(
             start, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
