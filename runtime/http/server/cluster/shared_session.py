@@ -120,7 +120,8 @@ class SharedHttpSession(HttpSession):
         self._worker = worker
         self._events = events
         self._request_ids: Sequence[RequestId] = ()  # of the POST that is being read
-        self._known: dict[str, bytes] = {}
+        self._known: dict[str, bytes] = {}  # fields of the record, but for the subscribed URIs
+        self._known_uris: dict[str, None] = {}
         self._declaration = self._start = b""
         super().__init__(*given, **named)
         self.session.last_id = worker.new_id_base()
@@ -257,19 +258,33 @@ class SharedHttpSession(HttpSession):
 
     def unsettled(self) -> dict[str, bytes | None]:
         """Return the fields that differ from those of the record; None for those that are gone."""
-        now = self.fields()
-        changed: dict[str, bytes | None] = {
-            name: value for name, value in now.items() if self._known.get(name) != value
-        }
-        return changed | {name: None for name in self._known if name not in now}
+        now, known = self.fields(), self._known_fields()
+        changed: dict[str, bytes | None] = {name: value for name, value in now.items() if known.get(name) != value}
+        return changed | {name: None for name in known if name not in now}
 
     def settled(self, changes: Mapping[str, bytes | None]) -> None:
         """Note that *changes* are in the record."""
+        known = self._known_fields()
         for name, value in changes.items():
             if value is None:
-                self._known.pop(name, None)
+                known.pop(name, None)
             else:
-                self._known[name] = value
+                known[name] = value
+        self._know(known)
+
+    def _known_fields(self) -> dict[str, bytes]:
+        """Return the fields of the record, as far as this version knows them."""
+        return self._known | {f"{_URI}{each}": b"" for each in self._known_uris}
+
+    def _know(self, fields: Mapping[str, bytes]) -> None:
+        """Note the fields of the record. A field that this version does not know is left to the workers of the next.
+
+        The texts of URIs are those of the subscriptions, not copies: a session is charged for them once.
+        """
+        self._known = {name: value for name, value in fields.items() if name in _OWN}
+        own = {each: each for each in self.session.subscriptions.uris}
+        uris = (name.removeprefix(_URI) for name in fields if name.startswith(_URI))
+        self._known_uris = {own.get(each, each): None for each in uris}
 
     def apply(self, fields: Mapping[str, bytes], generation: int) -> None:
         """Become what the record says, as it was read in *generation*.
@@ -278,8 +293,7 @@ class SharedHttpSession(HttpSession):
             RequestError: There is no room for the session.
         """
         unsettled = self.unsettled() if self._known else {}
-        # A field that this version does not know is left to the workers of the next version.
-        self._known = {name: value for name, value in fields.items() if name in _OWN or name.startswith(_URI)}
+        self._know(fields)
         wanted = {**fields, **{name: value for name, value in unsettled.items() if value is not None}}
         for name, value in unsettled.items():
             if value is None:
@@ -291,11 +305,10 @@ class SharedHttpSession(HttpSession):
         session, uris = self.session, self.session.subscriptions.uris
         session.is_initialized = _INITIALIZED in wanted
         session.log_level = wanted[_LEVEL].decode() if _LEVEL in wanted else UNSET
-        subscribed = {name.removeprefix(_URI): None for name in wanted if name.startswith(_URI)}
-        for uri in [each for each in uris if each not in subscribed]:
+        for uri in [each for each in uris if f"{_URI}{each}" not in wanted]:
             del uris[uri]
             session.keep(-uris_bytes([uri]))
-        for uri in [each for each in subscribed if each not in uris]:
+        for uri in [each for each in self._known_uris if each not in uris and f"{_URI}{each}" in wanted]:
             session.keep(uris_bytes([uri]))
             uris[uri] = None
         self.generation = generation

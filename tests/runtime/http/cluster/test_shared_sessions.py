@@ -317,6 +317,21 @@ async def _is_unsubscribed(workers: Workers, client: Any) -> bool:
     return copy is not None and not copy.session.subscriptions.uris
 
 
+@pytest.mark.parametrize("worker", [0, 1], ids=["subscriber", "another"])
+async def test_a_copy_keeps_the_text_of_a_subscribed_uri_once(cluster: Callable[[], Cluster], worker: int) -> None:
+    """A session is charged for it once. Each copy also knows which URIs are in the record."""
+    async with running(demo(), cluster) as workers:
+        client = await workers.client(0).shake_hands()
+        for each in "ab":
+            await client.result("resources/subscribe", f'"uri":"note://{each}"')
+        await called(workers.at(worker, client), "add", '{"a":1,"b":1}')
+        copy = workers.front.apps[worker]._state.sessions.peek(client.session)
+        known, subscribed = copy._known_uris, copy.session.subscriptions.uris
+
+    assert ["note://a", "note://b"] == sorted(known)
+    assert {id(each) for each in known} == {id(each) for each in subscribed}
+
+
 class SlowReads(MemoryCluster):
     """A cluster that needs a while to read a record."""
 
