@@ -26,6 +26,8 @@ PACKAGES: Final = (
     *("uvicorn", "uvloop", "httptools", "httpx"),
 )
 MOST_BUILD_SECONDS: Final = 10
+# The floor of the first line where the promised times were set, in microseconds: the least disturbed sample.
+FIRST_FLOOR: Final = 0.6
 
 INTRODUCTION: Final = """\
 # Benchmarks
@@ -151,7 +153,8 @@ def text(found: Measurements, *, versions: Mapping[str, str]) -> str:
 
 def _parts(found: Measurements, versions: Mapping[str, str]) -> Iterator[str]:
     yield INTRODUCTION
-    yield f"{_machine()}.\nPackages: {', '.join(f'{name} {number}' for name, number in versions.items())}.\n"
+    yield f"{_machine()}.\nPackages: {', '.join(f'{name} {number}' for name, number in versions.items())}.\n\n"
+    yield _speed(found.codecs[0].floor)
     yield CODECS
     yield from map(_codec, found.codecs)
     yield "\nThe fastest ways:\n\n"
@@ -217,6 +220,18 @@ def _codec(row: CodecRow) -> str:
 
 def _beside(theirs: Timing, ours: Timing) -> tuple[str, str]:
     return figure(theirs), f"**{theirs.median / ours.median:.1f}**"
+
+
+def _speed(first_floor: Timing) -> str:
+    """Return how fast the machine is beside the one on which the promised times were set."""
+    slower = first_floor.least / FIRST_FLOOR
+    text = f"Speed: promised times are for a machine on which the first floor below takes {FIRST_FLOOR:g} µs.\n"
+    if slower < 1.25:  # noqa: PLR2004 (machines are noisy)
+        return text
+    return (
+        f"{text}This machine needs {slower:.1f} times that in its least disturbed sample. So it may miss promised times and "
+        "calls a second\nthat a faster one keeps. Ratios do not depend on that.\n"
+    )
 
 
 def _machine() -> str:

@@ -76,7 +76,7 @@ def test_a_revision_that_nobody_asked_for_is_noticed() -> None:
         startup.measure([startup.Start(name="sly", statement=statement)], rounds=1)
 
 
-def row(*, ours: float, fastest: float) -> page.CodecRow:
+def row(*, ours: float, fastest: float, floor: float = 0.6) -> page.CodecRow:
     return page.CodecRow(
         name="message",
         revision="2025-11-25",
@@ -86,7 +86,7 @@ def row(*, ours: float, fastest: float) -> page.CodecRow:
         methods=stopwatch.timing([60.0]),
         fastest=stopwatch.timing([fastest]),
         fastest_way="some way",
-        floor=stopwatch.timing([1.0]),
+        floor=stopwatch.timing([floor]),
         least_ratio=8,
         most_microseconds=8,
     )
@@ -123,11 +123,15 @@ def page_of(codec: page.CodecRow, *, cpu: float, build: float, step: float) -> s
 def test_the_page_says_which_promises_were_kept() -> None:
     text = page_of(row(ours=5, fastest=50), cpu=5, build=5, step=2)
 
-    assert "| 60.0 (60.0) | **12.0** | 50.0 (50.0) | **10.0** | ≥ 8 times: kept; ≤ 8 µs: kept | 1.00 (1.00) |" in text
+    assert "| 60.0 (60.0) | **12.0** | 50.0 (50.0) | **10.0** | ≥ 8 times: kept; ≤ 8 µs: kept | 0.60 (0.60) |" in text
     assert "≤ 20 ms: kept" in text
     assert "≤ 10 s: kept" in text
     assert "| one step | 2.00 (2.00) | parsing | 10.0 (10.0) | **0.20** | ≤ 3 µs: kept; ≤ 0.5 of it: kept |" in text
     assert "missed" not in text
+
+
+def test_the_page_says_that_a_machine_is_slower_than_that_of_the_promises() -> None:
+    assert "needs 2.5 times that" in page_of(row(ours=5, fastest=50, floor=1.5), cpu=5, build=5, step=2)
 
 
 def test_the_page_says_which_promises_were_missed() -> None:
