@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -27,6 +27,9 @@ __all__ = ["RegisteredMiddleware", "around", "for_method"]
 
 Around: TypeAlias = "Callable[[Any, Any, Call], Awaitable[Any]]"
 """A middleware: called with params, context and the next call, which takes both."""
+
+
+_NO_RESULTS: Final = (str, bytes, int, float, list, tuple)
 
 
 class RegisteredMiddleware(Struct, frozen=True):
@@ -92,9 +95,10 @@ async def _call_middleware(middleware: Around, call: Call, params: Any, context:
             "`await call_next(params, context)`"
         )
     result = await pending
-    if result is None or inspect.iscoroutine(result):  # it often only waits for the next call, or forgets to wait
-        found = "None"
-        if result is not None:
+    if result is None or inspect.iscoroutine(result) or isinstance(result, _NO_RESULTS):
+        # It often only waits for the next call, forgets to wait, or returns a part of the result.
+        found = "None" if result is None else f"a value of the type {type(result).__name__}"
+        if inspect.iscoroutine(result):
             found = "a coroutine"
             result.close()
         raise TypeError(

@@ -32,6 +32,10 @@ __all__ = ["Prompt", "PromptError", "make_prompt"]
 
 FULL_RESULTS = (models.GetPromptResult, models.InputRequiredResult)
 
+# As annotations, resolved or as text. Others are judged when they are called: a name may exist for type checkers only.
+_NO_MESSAGES: Final = (int, float, bool, bytes, "int", "float", "bool", "bytes")
+_MESSAGES: Final = "return a string, a content block or a PromptMessage, or a list of them"
+
 
 class PromptError(RequestError):
     """Raise this in a prompt to tell the client why there are no messages. The client gets the text as an error.
@@ -108,10 +112,7 @@ class Prompt(Struct, frozen=True):
             value.close()  # otherwise Python warns that it was never awaited
         if fault := other_revision_text(value):
             raise TypeError(f"{self.label} returned {fault}")
-        raise TypeError(
-            f"{self.label} returned a value of the type {type(value).__name__}; return a string, a content block or a "
-            "PromptMessage, or a list of them"
-        )
+        raise TypeError(f"{self.label} returned a value of the type {type(value).__name__}; {_MESSAGES}")
 
 
 def make_prompt(  # noqa: PLR0913 (one per member of a prompt's definition)
@@ -157,6 +158,9 @@ def make_prompt(  # noqa: PLR0913 (one per member of a prompt's definition)
         meta=meta or UNSET,
     )
     call, context = injector.bind(function, signature)
+    result: object = inspect.signature(function).return_annotation
+    if result in _NO_MESSAGES:
+        raise UsageError(f"the prompt {signature.label} returns {getattr(result, '__name__', result)}; {_MESSAGES}")
     return Prompt(definition, signature.label, replay, type_, call, context, pattern_check(type_))
 
 

@@ -186,6 +186,10 @@ async def forgets_the_context(params: object, ctx: Context, call_next: Any) -> A
     return await call_next(params)
 
 
+async def returns_a_part(params: object, ctx: Context, call_next: Any) -> Any:
+    return (await call_next(params, ctx)).content
+
+
 def is_plain(params: object, ctx: Context, call_next: Any) -> Any:
     """Decide without the next handler, which needs no `await`."""
 
@@ -195,6 +199,7 @@ def is_plain(params: object, ctx: Context, call_next: Any) -> Any:
     [
         (forgets_to_return, "the middleware forgets_to_return returned None; return the result of `await call_next("),
         (forgets_to_wait, "the middleware forgets_to_wait returned a coroutine; return the result of `await call_next"),
+        (returns_a_part, "the middleware returns_a_part returned a value of the type list; return the result of "),
         (is_plain, "the middleware is_plain is not an `async def`; make it one, and return the result of `"),
         (forgets_the_context, "call_next() missing 1 required positional argument: 'context'"),
     ],

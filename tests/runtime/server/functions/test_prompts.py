@@ -176,6 +176,15 @@ def test_arguments_that_no_text_can_be_are_refused(catalogue: FunctionHandlers) 
     catalogue.prompt(fine)
 
 
+@pytest.mark.parametrize("annotation", [int, "float"])
+def test_a_prompt_whose_annotation_is_no_message_is_refused(catalogue: FunctionHandlers, annotation: object) -> None:
+    def count() -> int: ...  # type: ignore[empty-body]
+
+    count.__annotations__["return"] = annotation
+    with pytest.raises(UsageError, match=r"the prompt .*count\(\) returns (int|float); return a string, a content"):
+        catalogue.prompt(count)
+
+
 def test_a_second_prompt_of_a_name_is_refused(review: FunctionHandlers) -> None:
     async def other() -> str: ...  # type: ignore[empty-body]
 
