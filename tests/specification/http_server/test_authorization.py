@@ -432,14 +432,22 @@ async def test_a_verification_that_fails_is_no_reason_to_log_in_again(caplog: py
 
 
 @spec("2025-11-25", "basic/authorization#access-token-usage")
-@pytest.mark.parametrize("access", [Access(), Access(issuer=ISSUER, scopes=frozenset({"mcp"}))])
-async def test_a_token_of_nobody_is_refused(access: Access) -> None:
-    """Else all such tokens would be one user."""
+@pytest.mark.parametrize(
+    "access",
+    [
+        Access(),
+        Access(issuer=ISSUER, scopes=frozenset({"mcp"})),
+        Access(subject="ann", scopes=frozenset({"mcp"}), expires_at=float("nan")),
+    ],
+    ids=["nobody", "no subject", "no time"],
+)
+async def test_a_token_of_no_user_or_no_time_is_refused(access: Access) -> None:
+    """Else all such tokens would be one user, or would not expire."""
 
-    async def of_nobody(_token: str) -> Access:
+    async def verify(_token: str) -> Access:
         return access
 
-    async with protected(auth=protect(verify=of_nobody)) as web:
+    async with protected(auth=protect(verify=verify)) as web:
         answer = await ask(web, "any", "tools/list")
 
     assert 401 == answer.status

@@ -249,7 +249,7 @@ async def _checked(verify: Verify, clock: Callable[[], float], token: str) -> Ac
         raise IssuerUnavailable("the function `verify` must return an Access with a set of scopes, or None")
     if not found.subject and not found.client_id:
         raise InvalidToken("the token names neither a subject nor a client")
-    if found.expires_at is not None and found.expires_at <= clock():
+    if found.expires_at is not None and not found.expires_at > clock():  # a NaN is no time in the future either
         raise InvalidToken("the token has expired")
     return found
 
