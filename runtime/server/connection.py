@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import anyio
 from msgspec import UNSET
@@ -350,4 +350,12 @@ async def _with_span(clock: Callable[[], float], exchange: Exchange, call: Call,
 
 
 def _requires_input(result: Any) -> bool:
+    """Return whether the *result* of a handler is an ``InputRequiredResult``.
+
+    Raises:
+        RequestError: It is a dict that looks like one. Its state would not be signed, and its requests not be checked.
+    """
+    if isinstance(result, dict) and cast("dict[str, Any]", result).get("resultType") == "input_required":
+        reason = "the handler returned a dict that asks for input; return an InputRequiredResult"
+        raise RequestError(ErrorCode.INTERNAL_ERROR, reason)
     return getattr(result, "result_type", "complete") == "input_required"

@@ -14,6 +14,7 @@ from tests.harness.server_wire import connected
 from tests.specification.citation import (
     HANDSHAKES,
     LABELS,
+    everywhere,
     from_every_home,
     since,
     spec,
@@ -108,6 +109,20 @@ async def test_the_result_of_a_retry_must_not_be_kept(*, own_state: bool) -> Non
     assert (0, "private") == (retried["ttlMs"], retried["cacheScope"])
 
 
+@spec("2026-07-28", "server/utilities/caching#cache-key", "129aa0bc")
+async def test_the_result_of_a_retry_must_not_be_kept_if_it_is_a_dict() -> None:
+    async def read_resource(_own: Any, _params: Any, context: Any) -> Any:
+        await context.elicit("Who?", FORM)
+        return {"resultType": "complete", "contents": [], "ttlMs": 60_000, "cacheScope": "public"}
+
+    own = handlers(LABELS[-1], overrides={"read_resource": read_resource})
+    async with client(server(LABELS[-1], own=own), LABELS[-1], ABLE) as peer:
+        (demand,) = await peer.ask("resources/read", '"uri":"note://a"')
+        retried = await peer.result("resources/read", retry(demand, '"uri":"note://a"'))
+
+    assert (0, "private") == (retried["ttlMs"], retried["cacheScope"])
+
+
 @spec("2026-07-28", "basic/patterns/mrtr#supported-requests", "3f77abc8")
 @without_handshakes
 @from_every_home
@@ -159,6 +174,20 @@ async def test_a_demand_for_nothing_is_not_sent(revision: str) -> None:
         (said,) = await peer.call("nothing")
 
     assert -32603 == said["error"]["code"]
+
+
+@spec("2026-07-28", "schema#inputrequiredresult", "9ef30f40")
+@everywhere
+@pytest.mark.parametrize("more", [{}, {"inputRequests": {"a": {"method": "roots/list"}}}])
+async def test_a_demand_that_a_handler_returns_as_a_dict_is_not_sent(more: dict[str, Any], revision: str) -> None:
+    async def ask(_own: Any, _arguments: dict[str, Any], _context: Any) -> Any:
+        return {"resultType": "input_required", **more}
+
+    async with client(server(LABELS[-1], tools={"ask": ask}), revision, "{}") as peer:
+        (said,) = await peer.call("ask")
+
+    reason = "the handler returned a dict that asks for input; return an InputRequiredResult"
+    assert (-32603, reason) == (said["error"]["code"], said["error"]["message"])
 
 
 @spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow", "c1594bfc", "d7230e6a")
