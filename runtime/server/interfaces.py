@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from mcpgen.runtime.protocol.codec import IncomingRequestCodec
+    from mcpgen.runtime.server.access import Access
     from mcpgen.runtime.server.engine import Engine
     from mcpgen.runtime.server.exchange import Exchange, OpenRequest
 
@@ -29,8 +30,8 @@ class EngineTasks(Protocol):
         """Whether several processes use their store."""
         ...
 
-    def scopes(self, task_id: str) -> Iterable[str]:
-        """Return the scopes that an access token needs to use a task; none if there is no such task."""
+    def scopes(self, task_id: str, access: Access | None) -> Iterable[str]:
+        """Return the scopes that an access token needs to use a task; none if the user of *access* has no such task."""
         ...
 
     async def open(self, engine: Engine, /) -> None:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.limits import TaskLimits
     from mcpgen.runtime.protocol.capabilities import Peer
     from mcpgen.runtime.protocol.codec import IncomingRequestCodec
+    from mcpgen.runtime.server.access import Access
     from mcpgen.runtime.server.engine import Engine
     from mcpgen.runtime.server.exchange import Exchange, OpenRequest
     from mcpgen.runtime.server.server_session import ServerSession
@@ -105,13 +106,17 @@ class TaskRequests:
         """Whether several processes use the store."""
         return self._tasks.store.is_shared
 
-    def scopes(self, task_id: str) -> tuple[str, ...]:
-        """Return the scopes that an access token needs to use a task; none if there is no such task."""
+    def scopes(self, task_id: str, access: Access | None) -> tuple[str, ...]:
+        """Return the scopes that an access token needs to use a task; none if the user of *access* has no such task."""
         try:
             found = briefs_of(self._tasks.store, [task_id]).get(task_id)
         except StoreFailed:
             return ()  # the handler reports it
-        return () if found is None else found.scopes
+        if found is None:
+            return ()
+        # Another user must not learn from the scopes that the task exists.
+        is_own = access is None or found.principal == self._tasks.principal(principal_of_user(access.user))
+        return found.scopes if is_own else ()
 
     async def open(self, engine: Engine) -> None:
         """Start the worker of *engine*, which runs the functions of tasks that outlive their connection."""

@@ -98,6 +98,21 @@ async def test_a_task_belongs_to_issuer_client_and_subject(thief: str) -> None:
     assert "completed" == renewed.json["result"]["status"]
 
 
+@pytest.mark.spec("ext-tasks", "specification/draft/tasks#protocol-errors", "1e0d2290")
+@pytest.mark.parametrize("thief", ["bob", "ann-app2", "ann-elsewhere"])
+async def test_the_scopes_of_a_task_do_not_tell_another_user_that_it_exists(thief: str) -> None:
+    async with serving() as web:
+        _, task_id = await created(web, STATELESS)
+        own = await session(web, thief, "2025-11-25")
+        answers = [
+            await send(thief, "tasks/get", taskId=each)
+            for send in (partial(ask_tasks, web), partial(ask_in_session, web, own))
+            for each in (task_id, "unknown")
+        ]
+
+    assert [(200, -32602)] * 4 == [(each.status, each.json["error"]["code"]) for each in answers]
+
+
 async def test_a_list_leaves_out_the_tasks_whose_scopes_the_token_lacks() -> None:
     async with serving() as web:
         send, task_id = await created(web, "2025-11-25")

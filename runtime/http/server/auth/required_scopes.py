@@ -70,7 +70,7 @@ async def refuse_scopes(  # noqa: PLR0913 (a message, and where it comes from)
         is_sse: Whether it comes by HTTP+SSE.
     """
     find = state.engine.handlers.scopes
-    needed = NO_SCOPES if find is None else required_scopes(partial(_with_tasks, state, find), message, meta)
+    needed = NO_SCOPES if find is None else required_scopes(partial(_with_tasks, state, client, find), message, meta)
     request_id = message.id if isinstance(message, Request) else UNSET
     if state.tokens is not None and client.access is not None:
         return await state.tokens.refuse_scopes(send, client.access, needed, request_id=request_id, is_sse=is_sse)
@@ -81,12 +81,12 @@ async def refuse_scopes(  # noqa: PLR0913 (a message, and where it comes from)
 
 
 def _with_tasks(
-    state: AppState, find: Callable[[str, str], Iterable[str] | None], method: str, name: str
+    state: AppState, client: Client, find: Callable[[str, str], Iterable[str] | None], method: str, name: str
 ) -> Iterable[str]:
     """Return the scopes that a method needs for a name or URI; those of its tool for a task."""
     tasks = state.engine.tasks
     found = find(method, name) or ()
-    return found if tasks is None or not method.startswith("tasks/") else [*found, *tasks.scopes(name)]
+    return found if tasks is None or not method.startswith("tasks/") else [*found, *tasks.scopes(name, client.access)]
 
 
 def required_scopes(
