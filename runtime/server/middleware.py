@@ -62,11 +62,11 @@ async def _call_all(handler: Call, inner_first: Sequence[Around], params: Any, c
     for each in inner_first:
         call = partial(_call_middleware, each, _named(call))
     result = await call(params, context)
-    if (
-        public
-        and result.cache_scope == "public"
+    if getattr(result, "cache_scope", None) == "public" and (
+        # A page that the middleware itself returns has the scope of the other pages, too.
+        _is_one_of_several_pages(params, result)
         # Encoded, because a middleware may change the list inside of a result.
-        and (_is_one_of_several_pages(params, result) or [msgspec.json.encode(result)] != public)
+        or (public and [msgspec.json.encode(result)] != public)
     ):
         return msgspec.structs.replace(result, cache_scope="private")
     return result

@@ -131,6 +131,23 @@ async def test_all_pages_have_the_same_scope_if_middleware_changes_one_of_them()
     assert ["private", "private"] == [first["cacheScope"], second["cacheScope"]]
 
 
+@pytest.mark.spec("2026-07-28", "server/utilities/caching#interaction-with-pagination", "2431cf09", "16063e79")
+async def test_a_page_that_middleware_adds_has_the_scope_of_the_other_pages() -> None:
+    server = library(ALL)
+
+    @server.middleware
+    async def add_a_page(params: Any, context: Any, call_next: Any) -> Any:
+        if params.cursor == "more":
+            return models.ListToolsResult(tools=[], ttl_ms=0, cache_scope="public")
+        return msgspec.structs.replace(await call_next(params, context), next_cursor="more")
+
+    async with client(server, NEWEST) as peer:
+        first = await peer.result("tools/list")
+        second = await peer.result("tools/list", f'"cursor":"{first["nextCursor"]}"')
+
+    assert ["private", "private"] == [first["cacheScope"], second["cacheScope"]]
+
+
 async def drop_all(params: Any, context: Any, call_next: Any) -> Any:
     result = await call_next(params, context)
     return msgspec.structs.replace(result, **({"tools": []} if context.method == "tools/list" else {"contents": []}))
