@@ -71,7 +71,9 @@ async def read_get_stream(
                 elif response.status in _RETRY_STATUSES or response.status >= 500:  # noqa: PLR2004 (as HTTP counts)
                     failures += 1
                 elif last_id is not None:  # the server may know the session, but no longer this id
+                    retry_ms = reader.retry_ms
                     reader = EventReader(max_event_bytes=limits.max_frame_bytes)
+                    reader.retry_ms = retry_ms  # the server set it for reconnecting, and this is not over
                     failures += 1
                 else:
                     reply = await read_error_reply(response, None, requests.address)

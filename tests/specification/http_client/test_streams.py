@@ -324,19 +324,23 @@ async def _start(connection: Any) -> Any:
 
 
 @spec("2025-11-25", "basic/transports#resumability-and-redelivery")
+@spec("2025-11-25", "basic/transports#sending-messages-to-the-server", "fbc5a4fb")
 @pytest.mark.slow
-async def test_a_stale_place_on_the_servers_own_stream_is_given_up_and_the_stream_is_not() -> None:
+async def test_a_stale_place_on_the_servers_own_stream_is_given_up_and_the_stream_and_its_time_are_not() -> None:
     async with opened("2025-11-25", session="s", listens=True) as (_, server):
         (stream,) = [each for each in server.exchanges if each.verb == "GET"]
-        await stream.event(log(1), id="g/1", retry=1)
-        await stream.cut()
+        await stream.event(log(1), id="g/1", retry=1400)
+        await stream.end()
         stale = await server.hear("GET")
         await stale.answer(400)
+        since = anyio.current_time()
         fresh = await server.hear("GET")
+        waited = anyio.current_time() - since
         await fresh.begin()
 
         assert "g/1" == stale.headers["last-event-id"]
         assert "last-event-id" not in fresh.headers
+        assert 1.39 < waited
 
 
 @spec("2025-11-25", "basic/transports#listening-for-messages-from-the-server")
