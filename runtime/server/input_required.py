@@ -31,6 +31,7 @@ from mcpgen.runtime.server.error_mapping import unsupported_error, url_elicitati
 from mcpgen.runtime.server.exchange import Exchange, ResponseBody, ServerRequest
 from mcpgen.runtime.server.extensions import missing_extension
 from mcpgen.runtime.server.parked_requests import TooManyParked
+from mcpgen.runtime.server.request_results import check_asks
 from mcpgen.runtime.server.request_state import MAX_CONTENT_BYTES, StateRefused, StateTooLarge
 from mcpgen.runtime.server.server_requests import flush_soon, note_elicitation_id, read_result, require_capability
 
@@ -174,11 +175,7 @@ def send_input_required(session: ServerSession, exchange: Exchange, result: Any)
     if not exchange.handler.may_request_input:
         reason = f"{exchange.handler.method} does not allow the InputRequiredResult that its handler returned"
         raise RequestError(ErrorCode.INTERNAL_ERROR, reason)
-    if result.request_state is UNSET and not result.input_requests:
-        reason = (
-            "the handler returned an InputRequiredResult without `input_requests` and `request_state`; set one of them"
-        )
-        raise RequestError(ErrorCode.INTERNAL_ERROR, reason)
+    check_asks(result)
     if result.request_state is not UNSET:
         try:
             state = _seal(engine, exchange, _State(own=result.request_state))

@@ -21,7 +21,23 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.exchange import Exchange, ServerRequest
     from mcpgen.runtime.server.server_session import ServerSession
 
-__all__ = ["collect_input", "wait_result"]
+__all__ = ["check_asks", "collect_input", "wait_result"]
+
+
+def check_asks(result: Any) -> None:
+    """Check that an ``InputRequiredResult`` has requests or a state.
+
+    Raises:
+        RequestError: It has neither.
+
+    Spec:
+        2026-07-28, basic/patterns/mrtr, "Server Requirements": a server MUST include at least one of them.
+    """
+    if result.request_state is UNSET and not result.input_requests:
+        reason = (
+            "the handler returned an InputRequiredResult without `input_requests` and `request_state`; set one of them"
+        )
+        raise RequestError(ErrorCode.INTERNAL_ERROR, reason)
 
 
 async def wait_result(session: ServerSession, exchange: Exchange | None, request: ServerRequest) -> Any:
@@ -51,8 +67,9 @@ async def collect_input(session: ServerSession, exchange: Exchange, result: Any)
 
     Raises:
         UnsupportedByPeer: The client cannot answer all of them.
-        RequestError: It refuses.
+        RequestError: It refuses, or *result* has nothing to answer.
     """
+    check_asks(result)
     wanted: Mapping[str, Any] = {} if isinstance(result.input_requests, UnsetType) else result.input_requests
     native_revision = session.handlers.native_revision
     requests: dict[str, ServerRequest] = {}

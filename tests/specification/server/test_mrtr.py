@@ -165,15 +165,20 @@ async def test_a_handler_cannot_demand_where_its_request_may_not(*, own_state: b
 
 @spec("2026-07-28", "schema#inputrequiredresult", "9ef30f40")
 @spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow", "f42703d1")
-@without_handshakes
-async def test_a_demand_for_nothing_is_not_sent(revision: str) -> None:
+@pytest.mark.parametrize("revision", LABELS)
+async def test_a_demand_for_nothing_is_not_sent_and_made_only_once(revision: str) -> None:
+    called: list[str] = []
+
     async def nothing(_own: Any, _arguments: dict[str, Any], _context: Any) -> Any:
+        called.append("nothing")
         return models.InputRequiredResult()
 
     async with client(server(LABELS[-1], tools={"nothing": nothing}), revision, ABLE) as peer:
         (said,) = await peer.call("nothing")
 
     assert -32603 == said["error"]["code"]
+    assert "set one of them" in said["error"]["message"]
+    assert ["nothing"] == called
 
 
 @spec("2026-07-28", "schema#inputrequiredresult", "9ef30f40")
