@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncContextDecorator, ContextDecorator, asynccontextmanager
 from functools import partial
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
@@ -337,6 +337,8 @@ def _check(info: models.Implementation, lifespan: object, tasks: object) -> None
     check_fields(info, "of Server")
     if lifespan is not None and not callable(lifespan):
         raise UsageError(f"`lifespan` must be a function with @asynccontextmanager, not {lifespan!r}")
+    if isinstance(lifespan, (ContextDecorator, AsyncContextDecorator)):
+        raise UsageError("`lifespan` is a context manager already; pass the function without calling it")
     if inspect.isasyncgenfunction(lifespan):
         raise UsageError(f"`lifespan` lacks its decorator; write @asynccontextmanager above {lifespan.__name__}")
     if inspect.iscoroutinefunction(lifespan):

@@ -11,6 +11,7 @@ import msgspec
 
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.protocol.value_syntax import uri_fault
 
 __all__ = [
     "check_fields",
@@ -76,7 +77,7 @@ def check_fields(value: msgspec.Struct, where: str) -> None:
         except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
             raise UsageError(f"`{name}` {where} cannot be written as JSON: {error}; correct its value") from error
     try:
-        models.decode(msgspec.json.encode(value), kind)
+        checked = models.decode(msgspec.json.encode(value), kind)
     except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
         place = re.search(r" - at `\$\.(\w+)(`$)?", str(error))
         if place is None or place[1] not in names:
@@ -84,6 +85,14 @@ def check_fields(value: msgspec.Struct, where: str) -> None:
         # The place is the field itself, or inside of it.
         reason = str(error)[: place.start()] if place[2] else str(error)
         raise UsageError(f"`{names[place[1]]}` {where} is not valid: {reason}; correct its value") from error
+    for icon in getattr(checked, "icons", None) or ():
+        if uri_fault(icon.src):
+            raise UsageError(
+                f"`src` of an icon {where} is {icon.src[:100]!r}; write a URI, such as https://… or data:…"
+            )
+    website_url = getattr(checked, "website_url", None)
+    if isinstance(website_url, str) and uri_fault(website_url):
+        raise UsageError(f"`website_url` {where} is {website_url[:100]!r}; write a URI, such as https://example.com")
 
 
 def check_option_names(function: str, given: Iterable[str], known: Sequence[str]) -> None:

@@ -88,8 +88,10 @@ def _auth_class() -> Any:  # noqa: ANN401 (a class over httpx, which is loaded h
 def _checked(token: object) -> str:
     if not isinstance(token, str):
         raise UsageError(f"a bearer token must be a str, not {type(token).__name__}")
+    if not token:
+        raise UsageError("the bearer token is empty; check where the program reads it from")
     if not _TOKEN.fullmatch(token):  # the message does not show it, since it is secret
         raise UsageError(
-            "a bearer token must be visible ASCII without spaces; leave out the word Bearer and the end of the line"
+            "a bearer token must be visible ASCII without spaces; leave out the word Bearer and the final line break"
         )
     return token

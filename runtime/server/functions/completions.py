@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import NODEFAULT, UNSET, Struct
 from msgspec.structs import replace
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.limits import MAX_COMPLETION_VALUES
 from mcpgen.runtime.protocol.newest import models
-from mcpgen.runtime.server.functions.signatures import read_signature
+from mcpgen.runtime.server.functions.signatures import Annotation, arms, origin_of, read_signature
 
 if TYPE_CHECKING:
     from mcpgen.runtime.server.functions.dependencies import Injector
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Completion", "make_completion"]
 
-# The parameters that a completion function may have, beside a `Context`.
-PARAMETER_NAMES = ("value", "arguments")
+# The parameters that a completion function may have, beside a `Context`: their types, as objects and as text.
+_PARAMETERS: Final[dict[str, tuple[type, str]]] = {"value": (str, "str"), "arguments": (dict, "dict[str, str]")}
 
 
 class Completion(Struct, frozen=True):
@@ -74,15 +74,31 @@ def make_completion(function: Callable[..., Any], injector: Injector) -> Complet
     """Make a completion of a function.
 
     Raises:
-        UsageError: It has another required parameter than ``value``, ``arguments`` and a `Context`.
+        UsageError: It has another required parameter than ``value``, ``arguments`` and a `Context`, or one of the first
+            two has a wrong type.
     """
     signature = read_signature(function)
     for each in signature.parameters:
-        if each.name not in PARAMETER_NAMES and each.default is NODEFAULT:
+        if each.name in _PARAMETERS:
+            kind, text = _PARAMETERS[each.name]
+            if not any(_is_base(arm, kind) for arm in arms(each.annotation)):
+                raise UsageError(
+                    f"parameter `{each.name}` of {signature.label} gets a {text}; write `{each.name}: {text}`"
+                )
+        elif each.default is NODEFAULT:
             raise UsageError(
                 f"parameter `{each.name}` of {signature.label} gets no value; a completion takes `value: str`, "
                 "`arguments: dict[str, str]` and a `Context`; rename it, or give it a default"
             )
-    takes = frozenset(each.name for each in signature.parameters) & frozenset(PARAMETER_NAMES)
+    takes = frozenset(each.name for each in signature.parameters) & frozenset(_PARAMETERS)
     call, context = injector.bind(function, signature)
     return Completion(signature.label, call, takes, context)
+
+
+def _is_base(annotation: Annotation, kind: type) -> bool:
+    """Return whether a value of *kind* may have the type *annotation*; also if only a type checker can tell."""
+    found = origin_of(annotation) or annotation
+    try:
+        return not isinstance(found, type) or issubclass(kind, found)
+    except TypeError:  # a TypedDict, or a protocol that exists for type checkers only
+        return True

@@ -17,6 +17,7 @@ from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.limits import MAX_FRAME_BYTES
 from mcpgen.runtime.protocol.argument_checks import check_texts, check_whole_numbers
 from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.protocol.value_syntax import mime_type_fault
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -129,9 +130,15 @@ class Media:
             raise UsageError(
                 f"the MIME type of {self._label} is unknown; set it, for example mime_type={self._kind + '/…'!r}"
             )
-        kind, slash, subtype = found.partition("/")
-        if not (kind and slash and subtype) or " " in found:
-            raise UsageError(f"`mime_type` of {self._label} is {found!r}; write one such as 'text/plain'")
+        if mime_type_fault(found):
+            example = f"{self._kind or 'text'}/…"
+            if not mime_type and given_format:
+                raise UsageError(
+                    f"`format` of {self._label} is {given_format!r}; write one such as 'png' or 'wav', or "
+                    f"mime_type={example!r}"
+                )
+            raise UsageError(f"`mime_type` of {self._label} is {found!r}; write one such as {example!r}")
+        kind = found.partition("/")[0]
         if self._kind and kind != self._kind:
             fitting = {"image": Image, "audio": Audio}.get(kind, File)
             raise UsageError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -47,7 +47,7 @@ from mcpgen.generated.v2026_07_28 import models
 from mcpgen.middleware import LoggingMiddleware, ResponseLimitingMiddleware, TimingMiddleware
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import AsyncGenerator, Callable, Generator
 
 ANY: Any = None
 FIELD: Any = field(default_factory=list)
@@ -112,6 +112,10 @@ class Calculator:
         return a
 
 
+async def events(_: object) -> AsyncGenerator[None]:
+    yield
+
+
 def looping() -> dict[str, Any]:
     found: dict[str, Any] = {}
     found["own"] = found
@@ -160,6 +164,9 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (named(state_keys=5), "`state_keys` must hold at least one key"),
     (named(tasks=MemoryTaskStore), "`tasks` must be a task store, such as MemoryTaskStore(), not <class"),
     (named(task_limits=Limits()), "`task_limits` must be a TaskLimits, such as TaskLimits(max_running=10), not Limits"),
+    (named(lifespan=asynccontextmanager(events)(1)), "`lifespan` is a context manager already; pass the function with"),
+    (named(icons=[models.Icon(src="x.png")]), "`src` of an icon of Server is 'x.png'; write a URI, such as https://"),
+    (named(website_url="example"), "`website_url` of Server is 'example'; write a URI, such as https://example.com"),
     (named(lifespan=connected), "`lifespan` is a coroutine function; write @asynccontextmanager above connected"),
     (tool(add, name=5), "`name` of the tool tests.runtime.api.test_argument_types.add() must be a string, not 5"),
     (tool(add, description=b"x"), "`description` in the decorator of "),
@@ -173,6 +180,10 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (lambda: Server("demo").resource("a://b", icons=ANY or 5)(no_arguments), "`icons` must be a list of Icon, such as"),
     (lambda: Server("demo").prompt(icons=ANY or 5)(no_arguments), "`icons` must be a list of Icon, such as"),
     (tool(add, meta={"a b": 1}), "add() is not valid at /a b: it is not a valid key of `_meta`, such as com.example/"),
+    (
+        tool(add, icons=[{"src": "x"}]),
+        "`src` of an icon in the decorator of tests.runtime.api.test_argument_types.add()",
+    ),
     (tool(add, icons=[{"src": 5}]), "add() is not valid: Expected `str`, got `int` - at `$.icons[0].src`; correct"),
     (
         lambda: Server("demo").resource("a://b", mime_type=ANY or 5)(no_arguments),
@@ -255,7 +266,8 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (partial(JwtAssertion, add, client_secret=GIVEN), "`client_secret` needs `client_id`; pass both"),
     (partial(IdJag, "https://a.example.com", client_id="a", id_token=5), "`id_token` must be a string or a function"),
     (partial(IdJag, "https://a.example.com", client_id="a", id_token=GIVEN, scopes="c d"), "such as ['c', 'd']"),
-    (partial(bearer, "Bearer abc"), "leave out the word Bearer and the end of the line"),
+    (partial(bearer, "Bearer abc"), "leave out the word Bearer and the final line break"),
+    (partial(bearer, ""), "the bearer token is empty; check where the program reads it from"),
     (
         partial(Http, "https://example.com", headers={"Authorization": "x"}, auth=bearer("y")),
         "`headers` has Authorization, which `auth` sets, too; pass only one of them",

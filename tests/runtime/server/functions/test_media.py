@@ -75,6 +75,7 @@ async def test_a_tool_returns_texts_blocks_and_media_in_one_list(caller: Caller)
         (lambda: File(PNG), "image/png"),
         (lambda: File(b"?"), "application/octet-stream"),
         (lambda: File(b"?", format="pdf"), "application/pdf"),
+        (lambda: File(b"?", mime_type="text/plain; charset=utf-8"), "text/plain; charset=utf-8"),
     ],
 )
 def test_the_type_follows_from_what_is_given(medium: Callable[[], Media], expected: str) -> None:
@@ -91,6 +92,7 @@ def test_the_type_follows_from_what_is_given(medium: Callable[[], Media], expect
         (lambda: Image(WAV), "`data` has the MIME type audio/wav, which Image does not take; use Audio"),
         (lambda: Audio(PNG, name="x.png"), "x.png has the MIME type image/png, which Audio does not take; use Image"),
         (lambda: Image(PNG, mime_type="png"), "`mime_type` of Image is 'png'; write one such as"),
+        (lambda: Image(PNG, format="image/png"), "`format` of Image is 'image/png'; write one such as 'png'"),
         (lambda: File(b"?", mime_type="text/ plain"), "`mime_type` of File is 'text/ plain'"),
         (lambda: Image(1), "`path` of Image must be a path or bytes, not int"),  # type: ignore[arg-type]  # wrong on purpose
         (lambda: File(data="x"), "`data` of File must be bytes, not str"),  # type: ignore[arg-type]  # wrong on purpose

@@ -352,6 +352,18 @@ def test_completions_of_nothing_are_refused(review: FunctionHandlers) -> None:
         review.completion("review", "code")(codes)
 
 
+def test_a_completion_whose_parameters_have_other_types_is_refused(review: FunctionHandlers) -> None:
+    def number(value: int) -> list[str]: ...  # type: ignore[empty-body]
+    def items(arguments: list[str]) -> list[str]: ...  # type: ignore[empty-body]
+    def wider(value: str | None, arguments: object) -> list[str]: ...  # type: ignore[empty-body]
+
+    with pytest.raises(UsageError, match=r"parameter `value` of .* gets a str; write `value: str`"):
+        review.completion("review", "code")(number)
+    with pytest.raises(UsageError, match=r"parameter `arguments` of .* gets a dict\[str, str\]; write"):
+        review.completion("review", "code")(items)
+    review.completion("review", "code")(wider)
+
+
 def test_a_completion_goes_with_what_it_completes(review: FunctionHandlers) -> None:
     def codes(value: str) -> list[str]: ...  # type: ignore[empty-body]
 
