@@ -206,8 +206,9 @@ class MalformedFrame(PeerError):  # noqa: N818 (as the tree above names it)
         self.request_id = request_id
 
     def __str__(self) -> str:
-        named = "" if self.request_id is None else f" (request {self.request_id!r})"
-        return f"the frame is not a message of {self.revision}{named}: {self.reason}"
+        named = f" of {self.revision}" if self.revision else ""  # empty before a revision is agreed
+        named += "" if self.request_id is None else f" (request {self.request_id!r})"
+        return f"the frame is not a message{named}: {self.reason}"
 
 
 class AdaptationError(McpgenError):

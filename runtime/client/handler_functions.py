@@ -54,7 +54,7 @@ _ELICITATION_MODES: Final = {"form": "elicit", "url": "elicit_url"}
 
 # The results of the functions, with an article for errors.
 _RESULTS: Final[dict[str, tuple[str, type]]] = {
-    "elicit": ("an ElicitResult", models.ElicitResult),
+    "elicit": ("an ElicitResult, such as ElicitResult(action='accept', content=…)", models.ElicitResult),
     "elicit_url": ("an ElicitResult", models.ElicitResult),
     "sample": ("a CreateMessageResult", models.CreateMessageResult),
 }
@@ -151,7 +151,7 @@ def _checked_result(name: str, function: HandlerFunction, result: Any) -> Any:
         try:
             models.decode(msgspec.json.encode(members), kind)
         except (msgspec.ValidationError, TypeError, ValueError) as error:
-            found = f"a {type(members).__name__} with other members: {error}"
+            found = f"a {type(members).__name__} that is not one: {error}"
         else:
             return members
     elif isinstance(result, kind):

@@ -64,7 +64,7 @@ NOT_FOUND: Final = 404
 _NOT_OF_THE_ENDPOINT: Final = frozenset({401, 403, 407, 408, 429})
 
 _ADVICE: Final = {
-    401: "the server requires credentials; pass Http(url, auth=bearer(token)), or headers",
+    401: "the server requires valid credentials; pass Http(url, auth=bearer(token)), or headers",
     403: "the server does not allow this with these credentials, or from this origin or host",
     404: "there is nothing at this URL",
     405: "this URL does not accept this kind of request",

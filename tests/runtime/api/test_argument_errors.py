@@ -257,8 +257,8 @@ def test_a_dict_that_is_no_answer_to_a_form_is_named_with_its_function() -> None
     with connect_sync(server, elicit=fill_in) as client, pytest.raises(UsageError) as caught:
         client.call_tool("ask", {"question": "a form"})
 
-    assert "`elicit` must be a function that returns an ElicitResult, but " in str(caught.value)
-    assert "fill_in() returned a dict with other members: Object missing required field `action`" in str(caught.value)
+    assert "`elicit` must be a function that returns an ElicitResult, such as ElicitResult(" in str(caught.value)
+    assert "fill_in() returned a dict that is not one: Object missing required field `action`" in str(caught.value)
 
 
 @pytest.mark.parametrize(

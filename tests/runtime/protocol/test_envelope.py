@@ -578,3 +578,7 @@ def test_a_malformed_frame_can_be_raised_with_what_is_known() -> None:
     assert "the frame is not a message of 2025-11-25: the message is not JSON" == str(
         MalformedFrame(revision="2025-11-25", reason=Fault.NOT_JSON.reason)
     )
+    # The answer to the first request comes before a revision is agreed.
+    assert "the frame is not a message (request 1): result is not an object" == str(
+        MalformedFrame(revision="", reason=Fault.WRONG_RESULT.reason, request_id=1)
+    )

@@ -208,7 +208,7 @@ async def test_a_compressed_answer_was_not_asked_for_and_is_not_unpacked(encodin
 @pytest.mark.parametrize(
     ("status", "headers", "said"),
     [
-        (401, {"www_authenticate": "Bearer"}, "401 Unauthorized: the server requires credentials; pass Http"),
+        (401, {"www_authenticate": "Bearer"}, "401 Unauthorized: the server requires valid credentials; pass Http"),
         (401, {"www_authenticate": 'Bearer error="invalid_token"'}, "the server refused the access token"),
         (403, {}, "403 Forbidden: the server does not allow this"),
         (429, {"retry_after": "7"}, "429 Too Many Requests: .*try again in 7 seconds"),
