@@ -250,7 +250,17 @@ class ErrorHandlingMiddleware:
         for kind in type(error).__mro__:
             failure = self._errors.get(kind)
             if failure is not None and (issubclass(kind, McpgenError) or not isinstance(error, McpgenError)):
-                return ToolError(failure) if isinstance(failure, str) else failure(error)
+                if isinstance(failure, str):
+                    return ToolError(failure)
+                replaced: object = failure(error)
+                if isinstance(replaced, Exception):
+                    return replaced
+                fault = UsageError(
+                    f"the function of ErrorHandlingMiddleware for {kind.__name__} returned a value of type "
+                    f"{type(replaced).__name__}; return an exception, such as ToolError(…)"
+                )
+                fault.__cause__ = error
+                return fault
         return error
 
 

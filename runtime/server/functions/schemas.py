@@ -5,6 +5,7 @@ The values of an Enum or a Literal keep the order of the source, in which forms 
 
 from __future__ import annotations
 
+import inspect
 import math
 import typing
 from datetime import datetime
@@ -49,7 +50,7 @@ def schema_of(annotation: Annotation, what: str) -> dict[str, Any]:
             reason, remedy = unknown_class_text(annotation)
         remedy = remedy or _remedy(reason, annotation)
         raise UsageError(
-            f"{what} has the type {annotation!r}, which has no JSON Schema ({reason}); {remedy}"
+            f"{what} has the type {inspect.formatannotation(annotation)}, which has no JSON Schema ({reason}); {remedy}"
         ) from error
     whole = cast("dict[str, Any]", unmarked(_hoisted(_whole(schema, definitions))))
     return in_declared_order(whole, annotation)

@@ -45,6 +45,7 @@ from mcpgen.runtime.server.functions.results import (
     ResultFormat,
     StructuredJson,
     UnsendableResult,
+    encode_result,
     error_result,
     exception_text,
     result_format,
@@ -167,6 +168,8 @@ class Tool(Struct, frozen=True):
         try:
             value = await self._call(**given)
             is_text = type(value) is str and self._format.takes_text
+            if is_text and not value.isascii():
+                encode_result(value)  # text with half of a surrogate pair cannot be sent
             return value if is_text else self._format.to_result(value)
         except SystemExit as error:
             failure = exit_refused()

@@ -323,6 +323,17 @@ async def test_an_exception_of_a_resource_is_replaced_too() -> None:
             await client.read_resource("office:broken")
 
 
+async def test_a_function_of_errors_that_returns_no_exception_is_named_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = office()
+    text: Any = lambda _: "It is broken."  # noqa: E731 (a wrong type)
+    server.middleware(ErrorHandlingMiddleware({BrokenError: text}))
+
+    assert "The tool fail failed." == (await call(server, "fail", kind="broken")).text
+    assert "the function of ErrorHandlingMiddleware for BrokenError returned a value of type str; " in caplog.text
+
+
 async def test_errors_that_are_meant_for_clients_are_kept_unless_they_are_named() -> None:
     server = office()
     server.middleware(ErrorHandlingMiddleware({Exception: "Something is wrong."}))
