@@ -138,7 +138,7 @@ class RequestStateSealer:
         if not given or not is_valid:
             raise UsageError(
                 f"`state_keys` must hold at least one key, and each key must be `bytes`, with at least {MIN_KEY_BYTES} "
-                "bytes"
+                "bytes, such as secrets.token_bytes(32)"
             )
         if not (math.isfinite(lifetime_seconds) and lifetime_seconds > 0 and max_content_bytes > 0):
             raise UsageError("`lifetime_seconds` and `max_content_bytes` of request states must be greater than 0")

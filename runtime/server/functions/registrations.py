@@ -378,7 +378,11 @@ class Registrations(Removals, VisibleFunctions):
         kind = TEMPLATE if reference in self._registry.templates.registered else PROMPT
         known = self._registry.arguments_of(kind, reference)
         if known is None:
-            raise UsageError(f"there is no prompt or resource template {reference!r} to complete; register it first")
+            found = ", ".join([*self._registry.prompts.registered, *self._registry.templates.registered]) or "none"
+            raise UsageError(
+                f"there is no prompt or resource template {reference!r} to complete; register it first; "
+                f"registered: {found}"
+            )
         if argument not in known:
             raise UsageError(f"{reference!r} has no argument {argument!r}; it has {', '.join(known) or 'none'}")
 
