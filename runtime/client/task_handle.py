@@ -100,7 +100,7 @@ class TaskHandle:
             found = await self._tasks.wait(self._started, on_progress, timeout_seconds)
             self._result = found
         result = as_tool_result(found)
-        return result if returns is None else value_as("the task", result, returns)
+        return result if returns is None else value_as(self._started.tool or "the task", result, returns)
 
     async def cancel(self) -> None:
         """Ask the server to cancel the task. Nothing happens if it has ended.

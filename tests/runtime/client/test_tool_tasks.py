@@ -21,6 +21,7 @@ from mcpgen import (
     TaskState,
     ToolError,
     ToolFailed,
+    UnexpectedResult,
     UnsupportedByPeer,
     UsageError,
     connect,
@@ -223,6 +224,8 @@ async def test_a_tool_is_started_and_its_result_waited_for_later(revision: str) 
         assert "done" == (await handle.result()).text
         assert (await handle.state()).has_ended
         assert "done" == await client.task(handle.task_id).result(returns=str)
+        with pytest.raises(UnexpectedResult, match="the result of the tool 'slow' is not of the type int: "):
+            await handle.result(returns=int)
         await handle.cancel()
 
 
