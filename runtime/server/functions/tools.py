@@ -198,7 +198,7 @@ class Tool(Struct, frozen=True):
         error = FAILURE_MAP.get()(sole_exception(error))
         match error:
             case ToolError():
-                return error_result(str(error))
+                return error_result(str(error) or f"The tool {self.definition.name} failed.")
             case RequestRefused():
                 return error_result(f"The tool {self.definition.name} failed: {error}")
             case RequestError() | UnsupportedByPeer() | TransportClosed():

@@ -646,6 +646,14 @@ async def test_a_tool_error_is_a_result_for_the_model(
     ) == await caller.call("fail")
 
 
+async def test_a_tool_error_without_a_text_gets_one(catalogue: FunctionHandlers, caller: Caller) -> None:
+    @catalogue.tool
+    async def fail() -> int:
+        raise ToolError
+
+    assert "The tool fail failed." == text(await caller.call("fail"))
+
+
 @pytest.mark.parametrize("asynchronous", [True, False])
 @pytest.mark.parametrize(
     "error",
