@@ -214,7 +214,7 @@ def _roots_handler(roots: Roots) -> HandlerFunction:
                     f"of type {kind}"
                 )
             listed: list[Any] = [*found]
-            _check_roots(listed, listed)
+            _check_roots(listed, f"a function that returns one, but {_name_of(roots)} returned {listed!r}")
             return models.ListRootsResult(roots=listed)
 
         return call
@@ -222,7 +222,7 @@ def _roots_handler(roots: Roots) -> HandlerFunction:
     fixed: list[Any] = (
         list(roots) if isinstance(given, Iterable) else [given]
     )  # `_check_roots` refuses what is not a list
-    _check_roots(fixed, roots)
+    _check_roots(fixed, f"a function, not {roots!r}")
 
     async def list_roots(self: object, params: object, context: object) -> models.ListRootsResult:
         del self, params, context
@@ -231,11 +231,11 @@ def _roots_handler(roots: Roots) -> HandlerFunction:
     return list_roots
 
 
-def _check_roots(found: Sequence[object], given: object) -> None:
+def _check_roots(found: Sequence[object], alternative: str) -> None:
     for each in found:
         if not isinstance(each, models.Root):
             raise UsageError(
-                f"`roots` must be a list of Root, such as [Root(uri='file:///home')], or a function, not {given!r}; "
+                f"`roots` must be a list of Root, such as [Root(uri='file:///home')], or {alternative}; "
                 f"Root is in {models.__name__.rpartition('.')[0]}"
             )
         check_root_uri(each.uri)

@@ -215,7 +215,7 @@ def test_a_change_of_roots_that_cannot_change_says_why(roots: Any, told: str) ->
     assert str(caught.value).startswith(told)
 
 
-@pytest.mark.parametrize("given", [5, "abc", {"a": 1}])
+@pytest.mark.parametrize("given", [5, "abc", {"a": 1}, ["/work"]])
 @pytest.mark.slow
 def test_a_roots_function_that_returns_no_list_is_named(given: object) -> None:
     def folders(_: object) -> Any:
@@ -224,7 +224,8 @@ def test_a_roots_function_that_returns_no_list_is_named(given: object) -> None:
     with connect_sync(server, roots=folders) as client, pytest.raises(UsageError) as caught:
         client.call_tool("look")
 
-    expected = f"folders() returned a value of type {type(given).__name__}"
+    found = given if isinstance(given, list) else f"a value of type {type(given).__name__}"
+    expected = f"folders() returned {found}"
     assert expected in str(caught.value)
 
 
