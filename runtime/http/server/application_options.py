@@ -69,8 +69,8 @@ def check_paths(**paths: str) -> None:
     for name, path in paths.items():
         if not isinstance(cast("object", path), str):
             raise UsageError(f"`{name}` must be a path, such as '/mcp', not {path!r}")
-        if not path.startswith("/") or "?" in path or "#" in path:
-            raise UsageError(f"`{name}` is {path!r}; it must begin with / and contain neither ? nor #")
+        if not path.startswith("/") or not path.isprintable() or any(each in path for each in "?# "):
+            raise UsageError(f"`{name}` is {path!r}; it must begin with / and contain no space and neither ? nor #")
         other = named.setdefault(path, name)
         if other != name:
             raise UsageError(f"`{other}` and `{name}` must be different paths, but both are {path!r}")

@@ -24,6 +24,7 @@ async def whoever(scope: dict[str, Any]) -> str:
         ({"events": "x"}, "`events` must be an event store"),
         ({"limits": 7}, "`limits` must be an HttpLimits"),
         ({"path": "mcp"}, "`path` is 'mcp'; it must begin with /"),
+        ({"path": "/a b"}, "`path` is '/a b'; it must begin with / and contain no space"),
         ({"sse_path": "/mcp"}, "must be different paths"),
         ({"allowed_hosts": []}, "`allowed_hosts` is empty"),
     ],
