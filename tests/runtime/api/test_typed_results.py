@@ -107,7 +107,9 @@ def picture() -> list[str | ImageContent]:
 
 
 @server.tool
-def fail(reason: str) -> Note:
+def fail(reason: str) -> Note | CallToolResult:
+    if not reason:
+        return CallToolResult(content=[], is_error=True)
     raise ToolError(reason)
 
 
