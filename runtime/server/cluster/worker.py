@@ -14,7 +14,6 @@ import math
 import re
 import secrets
 import time
-from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote
@@ -26,6 +25,7 @@ from msgspec import Struct
 from mcpgen.runtime.server.cluster.cluster import Cluster, ClusterUnavailable
 from mcpgen.runtime.server.cluster.message_pieces import MessagePieces
 from mcpgen.runtime.server.cluster.other_workers import OtherWorkers
+from mcpgen.runtime.server.cluster.outbox import Outbox, Waiting
 from mcpgen.runtime.server.cluster.worker_messages import (
     Beat,
     Piece,
@@ -64,10 +64,6 @@ _LEAVING_SECONDS: Final = 0.3
 
 _NUMBER_BITS: Final = 20
 ID_SHIFT: Final = 32
-
-# Messages that wait to be sent. They are small but for those to streams of sessions, whose clients can be slow.
-_MAX_WAITING: Final = 10_000
-_MAX_WAITING_BYTES: Final = 16 * 1024 * 1024
 
 _LOG = logging.getLogger("mcpgen.cluster")
 
@@ -132,10 +128,8 @@ class ClusterWorker:
         self._running: anyio.CancelScope | None = None
         self._listening: anyio.CancelScope | None = None
         self._is_reachable = True
-        self._outbox: deque[tuple[int | None, bytes, Callable[[], object] | None]] = deque()
+        self._outbox = Outbox()
         self._tasks: anyio.abc.TaskGroup | None = None
-        self._outbox_bytes = 0
-        self._outbox_filled = anyio.Event()
         self._id_base = 0
         self._others = OtherWorkers(self._has_record, self._is_flushed, clock)
 
@@ -226,22 +220,24 @@ class ClusterWorker:
         return self.key("all"), encode_message(message)
 
     def send_later(
-        self, worker: int | None, message: WorkerMessage, unheard: Callable[[], object] | None = None
+        self,
+        worker: int | None,
+        message: WorkerMessage,
+        unheard: Callable[[], object] | None = None,
+        *,
+        owner: str = "",
     ) -> None:
-        """Send *message* soon, in order, to a worker or to all; drop it if too many wait.
+        """Send *message* soon to a worker or to all; drop it if too many wait.
 
         Args:
             worker: The number of the worker; None for all.
             message: The message.
             unheard: Called if no worker listens.
+            owner: The client whose call has made it. Only its own messages stay in order; those without an owner, too.
         """
-        data = encode_message(message)
-        if len(self._outbox) >= _MAX_WAITING or self._outbox_bytes + len(data) > _MAX_WAITING_BYTES:
-            _LOG.warning("a message to another worker is dropped: too many wait to be sent")
-            return
-        self._outbox.append((worker, data, unheard))
-        self._outbox_bytes += len(data)
-        self._outbox_filled.set()
+        was_full = self._outbox.is_full
+        if not self._outbox.add(Waiting(worker, encode_message(message), owner, unheard)) and not was_full:
+            _LOG.warning("messages to another worker are dropped: too many wait to be sent")
 
     async def is_alive(self, worker: int) -> bool:
         """Return whether *worker* has given a sign of life in the last seconds; see `OtherWorkers.is_alive`."""
@@ -377,22 +373,18 @@ class ClusterWorker:
 
     async def _send_outbox(self) -> None:
         while True:
-            await self._outbox_filled.wait()
-            self._outbox_filled = anyio.Event()
-            while self._outbox:
-                worker, data, unheard = self._outbox.popleft()
-                self._outbox_bytes -= len(data)
-                try:
-                    if worker is None:
-                        await self.cluster.send(self.key("all"), data)
-                    elif not await self._pieces.send(worker, data) and unheard is not None:
-                        unheard()
-                except ClusterUnavailable as error:
-                    self._note_failure(error)
-                    if worker is None:  # to hear of a change twice does no harm
-                        self._outbox.appendleft((worker, data, unheard))
-                        self._outbox_bytes += len(data)
-                        await anyio.sleep(_BEAT_SECONDS)
+            message = await self._outbox.take()
+            worker, data, unheard = message.worker, message.data, message.unheard
+            try:
+                if worker is None:
+                    await self.cluster.send(self.key("all"), data)
+                elif not await self._pieces.send(worker, data) and unheard is not None:
+                    unheard()
+            except ClusterUnavailable as error:
+                self._note_failure(error)
+                if worker is None:  # to hear of a change twice does no harm
+                    self._outbox.put_back(message)
+                    await anyio.sleep(_BEAT_SECONDS)
 
 
 def _new_number() -> int:

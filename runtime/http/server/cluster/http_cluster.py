@@ -369,7 +369,7 @@ class HttpCluster:
             _LOG.warning("%s", error)
 
     def _tell_change(self, method: str, uri: str | None, owner: str) -> None:
-        self._worker.send_later(None, ChangeMade(method, uri, self._worker.number, owner))
+        self._worker.send_later(None, ChangeMade(method, uri, self._worker.number, owner), owner=owner)
 
     def _change_arrived(self, change: ChangeMade) -> None:
         if change.worker == self._worker.number:

@@ -143,7 +143,7 @@ class SharedHttpSession(HttpSession):
         if self.home == self._worker.number:
             return False
         unheard = None if self.on_unheard is None else partial(self.on_unheard, self.id, message)
-        self._worker.send_later(self.home, WrittenForSession(self.id, message), unheard)
+        self._worker.send_later(self.home, WrittenForSession(self.id, message), unheard, owner=self.client.owner)
         return True
 
     def take(self, message: Message | Malformed, ticket: Ticket | None = None) -> tuple[EventStream, ResponseBuffer]:

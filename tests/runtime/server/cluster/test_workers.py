@@ -184,3 +184,22 @@ async def test_ids_of_requests_are_exact_in_every_parser() -> None:
     assert len(set(found)) == 1000
     assert {worker.number} == {worker_of_id(each + 100) for each in found}
     assert max(found) < 2**53
+
+
+async def test_a_client_whose_messages_wait_leaves_room_for_those_of_others(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = MemoryCluster()
+    one, two = ClusterWorker(cluster, "demo"), ClusterWorker(cluster, "demo")
+    heard: list[ChangeMade] = []
+    two.on(ChangeMade, heard.append)
+    async with joined(one, two):
+        for count in range(20_000):
+            one.send_later(two.number, ChangeMade("flood", str(count), 0), owner="flooding")
+        one.send_later(two.number, ChangeMade("large", "x" * 2_000_000, 0), owner="honest")
+        one.send_later(None, ChangeMade("last", None, 0))
+        while len(heard) < 2002:  # noqa: ASYNC110 (which nothing announces)
+            await anyio.sleep(0.01)
+
+    methods = [each.method for each in heard]
+    assert max(methods.index("large"), methods.index("last")) <= 5  # the owners alternate
+    assert [str(count) for count in range(2000)] == [each.uri for each in heard if each.method == "flood"]
+    assert ["messages to another worker are dropped: too many wait to be sent"] == caplog.messages
