@@ -226,11 +226,11 @@ def _speed(first_floor: Timing) -> str:
     """Return how fast the machine is beside the one on which the promised times were set."""
     slower = first_floor.least / FIRST_FLOOR
     text = f"Speed: promised times are for a machine on which the first floor below takes {FIRST_FLOOR:g} µs.\n"
-    if slower < 1.25:  # noqa: PLR2004 (machines are noisy)
+    if slower < 1.25:  # machines are noisy
         return text
     return (
-        f"{text}This machine needs {slower:.1f} times that in its least disturbed sample. So it may miss promised times and "
-        "calls a second\nthat a faster one keeps. Ratios do not depend on that.\n"
+        f"{text}This machine needs {slower:.1f} times that in its least disturbed sample. So it may miss promised "
+        "times and calls a second\nthat a faster one keeps. Ratios do not depend on that.\n"
     )
 
 

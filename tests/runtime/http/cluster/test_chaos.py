@@ -283,10 +283,11 @@ async def test_a_change_that_is_made_without_redis_is_told_later(
                     redis.start()
                 connections.mend()
                 told = [(await listening.message())["params"]["uri"]]
-                if failure == "restarted":  # the worker of the client does not know what has changed
+                # After a restart, the worker of the client does not know what has changed. It may also hear of it.
+                while failure == "restarted" and "note://b" not in told:
                     told.append((await listening.message())["params"]["uri"])
 
-    assert ["note://a", "note://b"][: len(told)] == told
+    assert told in (["note://a"], ["note://a", "note://b"], ["note://a", "note://a", "note://b"])
 
 
 def watched() -> Server:
