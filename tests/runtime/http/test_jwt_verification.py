@@ -228,6 +228,14 @@ async def test_a_short_rsa_key_is_not_used(issuer: Issuer) -> None:
     assert "not signed with a key" in await refusal(verifier(issuer), token)
 
 
+@pytest.mark.parametrize(("bits", "is_usable"), [(16_384, True), (20_000, False)])
+def test_an_rsa_key_that_would_take_long_is_not_used(bits: int, *, is_usable: bool) -> None:
+    modulus = urlsafe_b64encode((2**bits - 1).to_bytes(bits // 8)).decode().rstrip("=")
+    [key] = key_sets._usable([{"kty": "RSA", "e": "AQAB", "n": modulus}])
+
+    assert is_usable == (key.usable_for("RS256") is not None)
+
+
 @pytest.mark.parametrize(
     "header",
     [

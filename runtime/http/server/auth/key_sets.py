@@ -44,6 +44,8 @@ _MAX_KEYS: Final = 100
 _MAX_TRIED: Final = 5
 
 _MIN_RSA_BITS: Final = 2048  # RFC 7518, section 3.3
+# To check a signature with 16,384 bits takes a millisecond, and grows with the square.
+_MAX_RSA_BITS: Final = 16_384
 
 # Which type of key an algorithm needs. No symmetric one: a public key would be its secret.
 FAMILIES: Final = {
@@ -169,7 +171,7 @@ class _Key:
         self._made: dict[str, jwt.PyJWK | None] = {}
 
     def usable_for(self, algorithm: str) -> jwt.PyJWK | None:
-        """Return the key for *algorithm*; None if it is a key for something else, or too weak."""
+        """Return the key for *algorithm*; None if it is a key for something else, too weak or too long."""
         if algorithm not in self._made:
             self._made[algorithm] = self._make(algorithm)
         return self._made[algorithm]
@@ -184,7 +186,8 @@ class _Key:
             key = jwt.PyJWK(members, algorithm)
         except (jwt.PyJWTError, ValueError, TypeError, KeyError):
             return None  # of a kind that is not known here
-        return None if key.key_type == "RSA" and key.key.key_size < _MIN_RSA_BITS else key
+        is_fitting = key.key_type != "RSA" or _MIN_RSA_BITS <= key.key.key_size <= _MAX_RSA_BITS
+        return key if is_fitting else None
 
 
 def _usable(members: object) -> list[_Key]:
