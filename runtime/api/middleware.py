@@ -252,7 +252,7 @@ class ErrorHandlingMiddleware:
             if failure is not None and (issubclass(kind, McpgenError) or not isinstance(error, McpgenError)):
                 if isinstance(failure, str):
                     return ToolError(failure)
-                replaced: object = failure(error)
+                replaced = cast("object", failure(error))
                 if isinstance(replaced, Exception):
                     return replaced
                 fault = UsageError(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mcpgen.runtime.adapt.json_pointer import is_object
 from mcpgen.runtime.errors import UsageError
 
 if TYPE_CHECKING:
@@ -113,6 +114,6 @@ def not_cacheable(result: Any) -> Any:
     Spec:
         2026-07-28, server/utilities/caching, "Cache Key": the results of retries MUST NOT be cached.
     """
-    if isinstance(result, dict) and "ttlMs" in result:  # a handler returned the JSON of its result
-        return {**cast("dict[str, Any]", result), "ttlMs": 0, "cacheScope": "private"}
+    if is_object(result) and "ttlMs" in result:  # a handler returned the JSON of its result
+        return {**result, "ttlMs": 0, "cacheScope": "private"}
     return replace(result, **CacheHint().fields) if hasattr(result, "ttl_ms") else result

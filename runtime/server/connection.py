@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 from msgspec import UNSET
 
+from mcpgen.runtime.adapt.json_pointer import is_object
 from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.protocol.metrics import has_metrics, record_duration
 from mcpgen.runtime.protocol.negotiation import read_meta
@@ -355,7 +356,7 @@ def _requires_input(result: Any) -> bool:
     Raises:
         RequestError: It is a dict that looks like one. Its state would not be signed, and its requests not be checked.
     """
-    if isinstance(result, dict) and cast("dict[str, Any]", result).get("resultType") == "input_required":
+    if is_object(result) and result.get("resultType") == "input_required":
         reason = "the handler returned a dict that asks for input; return an InputRequiredResult"
         raise RequestError(ErrorCode.INTERNAL_ERROR, reason)
     return getattr(result, "result_type", "complete") == "input_required"

@@ -29,7 +29,7 @@ Around: TypeAlias = "Callable[[Any, Any, Call], Awaitable[Any]]"
 """A middleware: called with params, context and the next call, which takes both."""
 
 
-_NO_RESULTS: Final = (str, bytes, int, float, list, tuple)
+_NO_RESULTS: Final[tuple[type, ...]] = (str, bytes, int, float, list, tuple)
 
 
 class RegisteredMiddleware(Struct, frozen=True):
