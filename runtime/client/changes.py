@@ -16,7 +16,14 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from mcpgen.runtime.client.extensions import check_result_type
 from mcpgen.runtime.client.pending_request import fresh_error
 from mcpgen.runtime.client.subscriptions import Change
-from mcpgen.runtime.errors import RequestLost, RequestRefused, RequestTimedOut, UnsupportedByPeer, UsageError
+from mcpgen.runtime.errors import (
+    McpgenError,
+    RequestLost,
+    RequestRefused,
+    RequestTimedOut,
+    UnsupportedByPeer,
+    UsageError,
+)
 from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.messages import ErrorResponse
 from mcpgen.runtime.protocol.newest import NEWEST
@@ -58,6 +65,7 @@ class Changes:
 
     The iteration ends when the server ends the stream. It raises `TransportClosed` when the connection is lost. If only
     the stream of a stateless server breaks, the iteration opens it again, and reports what may have changed meanwhile.
+    After a restart of the server, the stream is opened again without waiting for the iteration.
 
     Args:
         session: The session with the server.
@@ -85,6 +93,7 @@ class Changes:
         self._request: PendingRequest | None = None
         self._subscribed: list[str] = []
         self._is_awaited = False
+        self._renewal: tuple[anyio.CancelScope, anyio.Event] | None = None
         self._breaks = 0  # how often the stream was opened again since the last change
 
     def __repr__(self) -> str:
@@ -141,6 +150,8 @@ class Changes:
         try:
             if server.era == "stateless":
                 await self._open_stream(self._opened, server.revision)
+                if self._on_break is None:
+                    session.subscriptions.renewals[self._renew_unread] = None
             else:
                 await self._share_session(self._opened)
         except BaseException:
@@ -167,6 +178,8 @@ class Changes:
             InvalidPayload: The server ended the stream with a result of an unknown type.
             UsageError: Another task is waiting for a change.
         """
+        while self._renewal is not None:
+            await self._renewal[1].wait()
         stream = self._stream
         while True:
             change = stream.take()
@@ -209,6 +222,25 @@ class Changes:
             return []
         await self._alone(self._open_again(failure))
         return [*_all_changes(self.acknowledged)]
+
+    async def _renew_unread(self) -> None:
+        """Open the stream again after a restart of the server, also if the program does not iterate now.
+
+        Spec:
+            2026-07-28, basic/patterns/subscriptions, "Graceful Closure".
+        """
+        scope, ended = self._renewal = anyio.CancelScope(), anyio.Event()
+        self._breaks = 0  # a restart is not the fault of the stream
+        try:
+            with scope:
+                await self.renew()
+        except McpgenError as failure:
+            _LOG.info("the stream of changes is not opened again before it is read: %s", failure)
+        finally:
+            self._renewal = None
+            ended.set()
+        if scope.cancel_called:
+            self._leave()  # once more: the request may have been sent after the first time
 
     async def _alone(self, waiting: Coroutine[Any, Any, T]) -> T:
         """Return what *waiting* returns; only one task may wait.
@@ -294,7 +326,9 @@ class Changes:
                     raise
                 failure = lost
             else:
-                self._opened = stream
+                older, self._opened = self._stream, stream
+                while (unread := older.take()) is not None:
+                    stream.put(unread)
                 for each in _all_changes(self.acknowledged):
                     session.changed(each)
                     stream.put(each)
@@ -329,6 +363,9 @@ class Changes:
         if stream is None:
             return
         stream.close()
+        if self._renewal is not None:
+            self._renewal[0].cancel()
+        session.subscriptions.renewals.pop(self._renew_unread, None)
         session.subscriptions.shared.pop(stream, None)
         if self._request is not None:
             session.subscriptions.streams.pop(self._request.id, None)

@@ -21,7 +21,7 @@ from mcpgen.runtime.limits import MAX_URI_CHARS
 from mcpgen.runtime.protocol.subscriptions import LIST_CHANGES, RESOURCE_UPDATED, SubscriptionFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from mcpgen.runtime.protocol.messages import RequestId
     from mcpgen.runtime.transports.auto_reset_event import AutoResetEvent
@@ -128,12 +128,14 @@ class Subscriptions:
         streams: Those of a stateless server, by the id of the request that opened each.
         shared: Those that share the session of a handshake server.
         uri_counts: How many of the shared streams watch each resource.
+        renewals: Each opens a stream of the program again, if it has broken and no task waits for its changes.
     """
 
     def __init__(self, max_queued: int) -> None:
         self.streams: dict[RequestId, ChangeStream] = {}
         self.shared: dict[ChangeStream, None] = {}
         self.uri_counts: dict[str, int] = {}
+        self.renewals: dict[Callable[[], Coroutine[Any, Any, None]], None] = {}
         self._max_queued = max_queued
 
     def new_stream(

@@ -96,7 +96,9 @@ class TranslatedMethods:
             await self._lists.__aenter__()
 
     async def listen_again(self) -> None:
-        """Open what a new process of the server does not know of: the streams of handlers."""
+        """Open what a new process of the server does not know of: the streams of the program and of handlers."""
+        for renew in self._session.subscriptions.renewals:
+            self._session.output.start(renew)
         for each in self._streams():
             await self._renew(each)
 

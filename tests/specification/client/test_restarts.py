@@ -20,9 +20,12 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.anyio
 
-# A server of every revision, whose tools are `crash`, and `pid`, which returns the id of the process.
+# A server of every revision, whose tools are `crash`, `pid`, which returns the id of the process, and `listens`, which
+# returns when the process has opened two streams of changes.
 SERVER = """
 import json, os, sys
+
+listens, waiting = 0, []
 
 def say(message):
     print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
@@ -37,16 +40,24 @@ for line in sys.stdin:
         result = {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}}
         result |= {"serverInfo": {"name": "s", "version": "1"}}
     elif method == "subscriptions/listen":
+        listens += 1
         meta = {"io.modelcontextprotocol/subscriptionId": asked["id"]}
         params = {"_meta": meta, "notifications": params["notifications"]}
         say({"method": "notifications/subscriptions/acknowledged", "params": params})
         if os.path.exists(sys.argv[-1]):
             say({"method": "notifications/tools/list_changed", "params": {"_meta": meta}})
-        continue
+        if listens != 2 or not waiting:
+            continue
+        asked, result = waiting.pop(), {"content": []}
     elif method == "tools/call" and params["name"] == "crash":
         sys.exit(3)
     elif method == "tools/call" and params["name"] == "pid":
         result = {"content": [{"type": "text", "text": str(os.getpid())}]}
+    elif method == "tools/call" and params["name"] == "listens":
+        if listens < 2:
+            waiting.append(asked)
+            continue
+        result = {"content": []}
     else:
         continue
     say({"id": asked["id"], "result": {"resultType": "complete", **result}})
@@ -116,6 +127,25 @@ async def test_all_open_calls_are_lost_and_a_stream_of_changes_is_opened_again()
 
     assert lost != [caught.value]  # each caller has an error of its own
     assert ["tools"] == changes
+
+
+@spec("2026-07-28", "basic/patterns/subscriptions#graceful-closure", "52051228")
+@on_both_loops
+async def test_a_stream_that_the_program_does_not_read_now_is_opened_again() -> None:
+    """The client uses its changes, too: they remove kept results."""
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with (
+            connect(COMMAND, revisions=[LABELS[-1]], max_restarts=2) as client,
+            client.listen(tools=True) as one,
+            client.listen(tools=True) as other,
+        ):
+            for _ in range(2):
+                with pytest.raises(RequestLost):
+                    await client.call_tool("crash")
+                await client.call_tool("listens")
+            changes = [(await anext(each)).kind for each in (one, other)]
+
+    assert ["tools", "tools"] == changes
 
 
 @spec("2026-07-28", "basic/patterns/subscriptions#graceful-closure", "52051228")
