@@ -114,6 +114,8 @@ def not_cacheable(result: Any) -> Any:
     Spec:
         2026-07-28, server/utilities/caching, "Cache Key": the results of retries MUST NOT be cached.
     """
+    if hasattr(result, "ttl_ms"):
+        return replace(result, **CacheHint().fields)
     if is_object(result) and "ttlMs" in result:  # a handler returned the JSON of its result
         return {**result, "ttlMs": 0, "cacheScope": "private"}
-    return replace(result, **CacheHint().fields) if hasattr(result, "ttl_ms") else result
+    return result

@@ -29,7 +29,7 @@ Around: TypeAlias = "Callable[[Any, Any, Call], Awaitable[Any]]"
 """A middleware: called with params, context and the next call, which takes both."""
 
 
-_NO_RESULTS: Final[tuple[type, ...]] = (str, bytes, int, float, list, tuple)
+_NO_RESULTS: Final = (str, bytes, bool, int, float, list, tuple)
 
 
 class RegisteredMiddleware(Struct, frozen=True):
@@ -95,7 +95,7 @@ async def _call_middleware(middleware: Around, call: Call, params: Any, context:
             "`await call_next(params, context)`"
         )
     result = await pending
-    if result is None or inspect.iscoroutine(result) or isinstance(result, _NO_RESULTS):
+    if result is None or inspect.iscoroutine(result) or type(result) in _NO_RESULTS:
         # It often only waits for the next call, forgets to wait, or returns a part of the result.
         found = "None" if result is None else f"a value of the type {type(result).__name__}"
         if inspect.iscoroutine(result):
