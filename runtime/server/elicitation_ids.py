@@ -3,8 +3,8 @@
 The author of a function chooses an id, and passes it to `Context.elicitation_completed` in this request or in a later
 one, which may be a request of another client. Only the client that was asked may be told.
 
-Workers of one server tell each other of the ids that they send. An id that no client is known to have got, such as one
-that was forgotten, is reported.
+A server and its views share the ids. Workers of one server tell each other of the ids that they send. An id that no
+client is known to have got, such as one that was forgotten, is reported.
 
 Spec:
     2025-11-25, client/elicitation, "URL Mode Elicitation Requests" and "Completion Notifications for URL Mode
@@ -32,6 +32,12 @@ class ElicitationIds:
         self._worker: ClusterWorker | None = None
         self._asked: dict[tuple[int, str], None] = {}
         self._clients: dict[int, int] = {}
+
+    def of_view(self) -> ElicitationIds:
+        """Return the ids of a view of the server: both know what the clients of either got."""
+        view = ElicitationIds()
+        view._asked, view._clients = self._asked, self._clients
+        return view
 
     def share_with(self, worker: ClusterWorker) -> None:
         """Tell the workers beside *worker* of each new id, and note theirs."""

@@ -285,6 +285,7 @@ class Engine:
         view.view_name = f"{self.view_name}\n{label}"
         view._viewed = self
         view.sealer = self.sealer.for_another_audience(label)
+        view.elicitation_ids = self.elicitation_ids.of_view()
         return view
 
     @asynccontextmanager

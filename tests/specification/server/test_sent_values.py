@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pydantic
 import pytest
 
+from mcpgen import Context, Server
 from mcpgen.generated import registry
-from mcpgen.runtime.api.server import Server
 from mcpgen.runtime.errors import RequestError
 from tests.specification.citation import LABELS, everywhere, since, spec, without_handshakes
 from tests.specification.server.revision_client import client
@@ -540,6 +540,35 @@ async def test_the_end_of_an_elicitation_that_a_stateless_client_got_is_not_repo
 
     assert "input_required" == asked["result"]["resultType"]
     assert ["done"] == [each["result"]["content"][0]["text"] for each in said]
+
+
+@spec("2025-11-25", "client/elicitation#completion-notifications-for-url-mode-elicitation", "f42a5e87")
+async def test_the_end_of_an_elicitation_is_not_reported_to_clients_of_other_views() -> None:
+    made = Server("shop", version="1.0")
+
+    @made.tool
+    async def ask(page: str, ctx: Context) -> str:
+        return await ctx.elicit_url("Sign in.", "https://example.com/in", elicitation_id=page)
+
+    @made.tool
+    async def finish(page: str, ctx: Context) -> None:
+        await ctx.elicitation_completed(page)
+
+    views = made.only(components={"tool"}), made.only(names={"ask", "finish"})
+    async with (
+        client(made, "2025-11-25", ABLE) as first,
+        client(views[0], "2025-11-25", ABLE) as second,
+        client(views[1], "2025-11-25", ABLE) as third,
+    ):
+        peers, told = (first, second, third), []
+        for number, peer in enumerate(peers):
+            page = f'{{"page":"page-{number}"}}'
+            (asked,) = await peer.call("ask", page)
+            await peer.answer(asked, '{"action":"accept"}')
+            said = [await each.call("finish", page) for each in peers]
+            told.append(["notifications/elicitation/complete" in str(each) for each in said])
+
+    assert [[True, False, False], [False, True, False], [False, False, True]] == told
 
 
 @spec("2026-07-28", "client/elicitation#url-mode-elicitation-requests")
