@@ -264,7 +264,7 @@ def send_extension_notification(session: ServerSession, exchange: Exchange | Non
         outgoing = each.outgoing(method)
         if outgoing is not None:
             require_extension(peer, each.id, method.name)
-            session.output.send(envelope.encode_notification(method.name, outgoing.params(params)), exchange)
+            _send_marked(session, exchange, method.name, outgoing.params(params))
 
 
 def _optional(value: Any) -> Any:

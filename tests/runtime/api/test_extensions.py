@@ -21,6 +21,7 @@ from mcpgen import (
 from mcpgen.generated.extensions import apps, tasks
 from mcpgen.generated.v2026_07_28 import CallToolResult, TextContent
 from mcpgen.runtime.adapt import route
+from mcpgen.runtime.transports import memory
 from mcpgen.testing import Recorder
 from tests.harness.rooms_extension import IDENTIFIER, rooms
 from tests.patience import PATIENCE_SECONDS
@@ -110,6 +111,37 @@ async def test_an_extension_is_used_in_a_handshake_revision_on_request(revision:
 
     assert f"5: {RESERVE}, {{'seats': 3}}" == result.confirmation.text
     assert "6: " == without_meta["confirmation"]["text"][:3]
+
+
+@pytest.mark.spec("2025-11-25", "basic/utilities/tasks#associating-task-related-messages", "4690f9ed")
+@pytest.mark.spec("2025-11-25", "basic/utilities/tasks#related-task-metadata", "518a85f5")
+async def test_a_notification_of_an_extension_names_the_task_whose_function_sends_it() -> None:
+    server = room_server(revisions=["2025-11-25"])
+
+    @server.tool(task=True)
+    async def leave(ctx: Context) -> None:
+        freed = rooms().RoomFreedNotificationParams(room="5", meta={"com.example/why": "checked out"})
+        await rooms().ServerMethods(ctx).room_freed(freed)
+
+    def request(number: int, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+
+    capabilities = {"extensions": {IDENTIFIER: {}}}
+    offer = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": {"name": "a", "version": "1"}}
+    async with memory.wire(server) as wire:
+        with anyio.fail_after(PATIENCE_SECONDS):
+            await wire.send(request(1, "initialize", offer))
+            await wire.receive()
+            await wire.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+            await wire.send(request(2, "tools/call", {"name": "leave", "task": {}}))
+            answer, of_task, _ended = [await wire.receive() for _ in range(3)]
+            await wire.send(request(3, "tools/call", {"name": "leave"}))
+            of_call = await wire.receive()
+
+    meta = {"com.example/why": "checked out"}
+    related = {"io.modelcontextprotocol/related-task": {"taskId": answer["result"]["task"]["taskId"]}}
+    assert {"room": "5", "_meta": {**meta, **related}} == of_task["params"]
+    assert {"room": "5", "_meta": meta} == of_call["params"]
 
 
 @pytest.mark.parametrize("revision", [*HANDSHAKES, STATELESS])
