@@ -214,7 +214,8 @@ def send_url_elicitations(session: ServerSession, exchange: Exchange, failure: R
     requests: dict[str, object] = {}
     for number, (page, params) in enumerate(pages, 1):
         require_capability(request.peer, elicitation.method, params)  # in either era
-        note_elicitation_id(session, params)
+        # From what the author wrote, because the params of a stateless client have no id.
+        note_elicitation_id(session, msgspec.json.encode(page))
         requests[f"elicitation-{number}"] = _input_request(ServerRequest(elicitation, params, page))
     if request.peer.era == "handshake" or not exchange.handler.may_request_input:
         return False

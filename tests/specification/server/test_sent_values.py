@@ -524,16 +524,23 @@ async def test_the_end_of_an_elicitation_that_another_client_got_is_reported_to_
 
 
 @spec("2025-11-25", "client/elicitation#completion-notifications-for-url-mode-elicitation", "f42a5e87")
-async def test_the_end_of_an_elicitation_that_a_stateless_client_got_is_not_reported_to_other_clients() -> None:
+@pytest.mark.parametrize("is_refused", [False, True])
+async def test_the_end_of_an_elicitation_that_a_stateless_client_got_is_not_reported_to_other_clients(
+    is_refused: bool,  # noqa: FBT001 (a column of the table)
+) -> None:
+    page = {"mode": "url", "message": "Sign in.", "url": "https://example.com/in", "elicitationId": "page-7"}
+
     async def ask(own: Any, _arguments: Any, context: Any) -> Any:
-        await context.elicit_url("Sign in.", "https://example.com/in", elicitation_id="page-7")
+        if is_refused:
+            raise RequestError(-32042, "Sign in first.", {"elicitations": [page]})
+        await context.elicit_url(page["message"], page["url"], elicitation_id=page["elicitationId"])
         return own.text("asked")
 
     async def finish(own: Any, _arguments: Any, context: Any) -> Any:
         await context.elicitation_completed("page-7")
         return own.text("done")
 
-    made = server(LABELS[-1], tools={"ask": ask, "finish": finish})
+    made = server("2025-11-25", tools={"ask": ask, "finish": finish})
     async with client(made, "2026-07-28", ABLE) as peer, client(made, "2025-11-25", ABLE) as other:
         (asked,) = await peer.call("ask")
         said = await other.call("finish")
