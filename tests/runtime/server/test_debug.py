@@ -111,10 +111,12 @@ async def test_a_server_in_debug_tells_clients_what_a_tool_raised(revision: str,
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        *((each, f"The tool {each} failed.") for each in ("crash", "grouped", "bare", "mute", "ugly", "unsendable")),
+        *(
+            (each, f"The tool {each} failed.")
+            for each in ("crash", "grouped", "bare", "mute", "ugly", "unsendable", "surrogate")
+        ),
         ("wrong", "The result of the tool wrong does not fit its output schema."),
         ("deliberate", "Try again."),
-        ("surrogate", "-32603 the server failed to handle this request"),
     ],
 )
 async def test_other_servers_tell_clients_nothing_of_what_a_tool_raised(revision: str, name: str, told: str) -> None:
@@ -161,7 +163,7 @@ async def test_debug_can_be_set_after_the_server_is_made() -> None:
 async def test_the_log_names_the_tool_whose_text_cannot_be_encoded(caplog: pytest.LogCaptureFixture) -> None:
     await tool(failing(debug=False), "surrogate")
 
-    assert "tools/call 'surrogate' failed" in caplog.text
+    assert "surrogate() returned a value of the type str that cannot be written as JSON" in caplog.text
 
 
 @pytest.mark.parametrize("debug", [True, False])
