@@ -30,6 +30,9 @@ __all__ = ["RecordingTransport"]
 # Requests whose response comes only at their end.
 _STREAMS: Final = frozenset({"subscriptions/listen"})
 
+# Of the requests of the server. It may send more than the client answers, with ids of any length.
+_MAX_ASKED: Final = 1000
+
 
 class _Message(Struct):
     id: str | int | float | UnsetType | None = UNSET
@@ -56,7 +59,7 @@ class RecordingTransport:
         self.sent: set[str] = set()
         self.frames: int = 0
         self._pending: dict[object, str] = {}
-        self._asked: set[object] = set()
+        self._asked: set[int] = set()  # the hashes of their ids
         self._pauses = 0
         self._transport = transport
         self._results: dict[str, bytes] = {}
@@ -102,7 +105,7 @@ class RecordingTransport:
         self.frames += 1
         for each in _messages(message):
             if isinstance(each.method, UnsetType):
-                self._asked.discard(each.id)
+                self._asked.discard(hash(each.id))
             elif not isinstance(each.id, UnsetType):
                 self.sent.add(each.method)
                 if each.method not in _STREAMS:
@@ -113,8 +116,8 @@ class RecordingTransport:
         self.frames += len(frames)
         for each in (message for frame in frames for message in _messages(frame)):
             if not isinstance(each.method, UnsetType):
-                if not isinstance(each.id, UnsetType):
-                    self._asked.add(each.id)
+                if not isinstance(each.id, UnsetType) and len(self._asked) < _MAX_ASKED:
+                    self._asked.add(hash(each.id))
                 continue
             method = self._pending.pop(each.id, None) or self._pending.pop(_meant_id(each), None)
             if method is not None and not isinstance(each.result, UnsetType):
