@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mcpgen.runtime.cli.client.recording_transport import RecordingTransport
+from mcpgen.runtime.protocol.trace.tracer import Tracer
 from mcpgen.runtime.transports.process_transport import Process
 
 if TYPE_CHECKING:
@@ -61,3 +62,15 @@ def test_a_command_knows_that_the_server_waits_for_an_answer() -> None:
     assert recorder.awaited is None
     recorder.note_sent(b'{"jsonrpc":"2.0","id":"00000001","result":{}}')
     assert recorder.awaited == "tools/call"
+
+
+@pytest.mark.parametrize(("method_chars", "extensions"), [(20_000, 0), (4, 500)])
+def test_trace_keeps_little_of_requests_without_a_response(method_chars: int, extensions: int) -> None:
+    tracer = Tracer()
+
+    def take(frame: bytes) -> None:
+        tracer.annotate("to client", frame, 0.0)
+
+    used = kept_bytes(take, requests(200, method_chars=method_chars, extensions=extensions))
+
+    assert used < 300 * KIB

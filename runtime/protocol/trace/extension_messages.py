@@ -33,11 +33,12 @@ _decode_capabilities: Final = msgspec.json.Decoder(_Capabilities).decode
 
 
 def declared_extensions(capabilities: Raw | UnsetType) -> frozenset[str]:
-    """Return the identifiers of the extensions in a client's capabilities; none if these cannot be read."""
+    """Return the identifiers of the known extensions in a client's capabilities; none if these cannot be read."""
     try:
-        return frozenset() if capabilities is UNSET else frozenset(_decode_capabilities(capabilities).extensions)
+        declared = {} if capabilities is UNSET else _decode_capabilities(capabilities).extensions
     except _UNREADABLE:
         return frozenset()
+    return frozenset(each.EXTENSION for each in known_extensions() if each.EXTENSION in declared)
 
 
 def undeclared(identifier: str) -> Finding:

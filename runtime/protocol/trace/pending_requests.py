@@ -18,6 +18,9 @@ _MAX_KEPT: Final = 10_000
 # Longer ids are kept as their hash: the peer chooses them, and could choose 4 MiB.
 _MAX_ID: Final = 100
 
+# The peer also chooses the method. A method that the specification defines is shorter.
+_MAX_METHOD: Final = 100
+
 _Key: TypeAlias = "str | int | tuple[int, int]"
 
 
@@ -25,7 +28,7 @@ class SeenRequest(Struct, gc=False):
     """A request that passed.
 
     Attributes:
-        method: The method.
+        method: The method. `PendingRequests` keeps its first 100 characters.
         revision: The revision; None if it is unknown.
         time_seconds: The time of the request.
         is_cancelled: Whether the sender has cancelled it.
@@ -54,6 +57,8 @@ class PendingRequests:
             return "another request with this id is pending"
         if key in self._answered:
             return "this id was used before"
+        if len(request.method) > _MAX_METHOD:
+            request.method = f"{request.method[:_MAX_METHOD]}…"
         _put(self._pending, key, request)
         return None
 
