@@ -268,7 +268,7 @@ class ClientLimits(_Bounds, frozen=True, kw_only=True):
             is replaced by an error.
         max_in_flight: The largest number of requests of the server that are handled at once. An honest server sends
             one question to the user at a time, and a few requests to the model.
-        max_in_flight_bytes: The total size of the params of these requests. The client refuses more.
+        max_in_flight_bytes: The total size of the ids and params of these requests. The client refuses more.
         max_buffered_bytes: The largest number of bytes that are buffered while the server does not read.
         max_rounds: The largest number of `input_required` results of one request, one after the other.
         max_pauses: The number of requests of the server that stop the time of one request of the client.

@@ -105,7 +105,7 @@ class IncomingRequest(Struct, eq=False):
         method: Its method.
         handler: The handler.
         params: The params, in the native revision.
-        size: The bytes of the params as they came.
+        size: The bytes of the params as they came, and the characters of the id.
         batch: Collects the responses, if the request came in a batch.
         meta: What the ``_meta`` of the result must have: the task of the server that the request belongs to.
         task: The task that runs the handler.
@@ -131,7 +131,7 @@ class IncomingRequests:
     Attributes:
         open: The requests without a response, by id.
         running: How many handlers run, those of cancelled requests included.
-        held_bytes: The bytes of the params of these.
+        held_bytes: The sizes of these.
     """
 
     def __init__(self, session: ClientSession, start_handler: Callable[[IncomingRequest], None]) -> None:
@@ -242,7 +242,9 @@ class IncomingRequests:
             raise RequestError(
                 ErrorCode.INTERNAL_ERROR, "too many requests are pending (max_in_flight); wait for their responses"
             )
-        size = 0 if isinstance(message.params, UnsetType) else len(memoryview(message.params))
+        size = len(message.id) if isinstance(message.id, str) else 0
+        if not isinstance(message.params, UnsetType):
+            size += len(memoryview(message.params))
         if self.held_bytes + size > session.limits.max_in_flight_bytes:
             raise RequestError(
                 ErrorCode.INTERNAL_ERROR,

@@ -157,6 +157,27 @@ async def test_requests_that_hold_more_bytes_than_allowed_are_refused(
     assert all("max_in_flight_bytes" in each for each in errors.values())
 
 
+async def test_long_ids_of_requests_count_like_their_params() -> None:
+    async def sample(params: object, context: object) -> models.CreateMessageResult:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    code = """
+    greet()
+    call = asked()
+    for n in range(5):
+        ask(str(n) + "x" * 4000, "sampling/createMessage", {"messages": [], "maxTokens": 1})
+    ask("last", "ping")
+    said = [hear() for _ in range(4)]
+    text(call, json.dumps(said))
+    serve()
+    """
+    async with attacked(code, limits=ClientLimits(max_in_flight_bytes=10_000), sample=sample) as client:
+        said = json.loads((await client.call_tool("x")).text)
+
+    assert ["2", "3", "4"] == sorted(each["id"][0] for each in said if "error" in each)
+
+
 async def test_requests_beyond_the_limit_are_refused() -> None:
     async def sample(params: object, context: object) -> models.CreateMessageResult:
         await anyio.sleep_forever()
