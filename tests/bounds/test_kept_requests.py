@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -34,12 +34,15 @@ def kept_bytes(take: Callable[[bytes], object], frames: Iterator[bytes]) -> int:
 
 def requests(count: int, *, id_chars: int = 8, method_chars: int = 4, extensions: int = 0) -> Iterator[bytes]:
     for number in range(count):
-        message = {"jsonrpc": "2.0", "id": str(number).zfill(id_chars), "method": str(number).zfill(method_chars)}
+        name = str(number)
+        message: dict[str, Any] = {"jsonrpc": "2.0", "id": name.zfill(id_chars), "method": name.zfill(method_chars)}
         if extensions:
-            declared = {"extensions": {f"com.example/{number}-{each}": {} for each in range(extensions)}}
+            declared: dict[str, Any] = {
+                "extensions": {f"com.example/{number}-{each}": {} for each in range(extensions)}
+            }
             key = "io.modelcontextprotocol/"
             meta = {f"{key}protocolVersion": "2026-07-28", f"{key}clientCapabilities": declared}
-            message["params"] = {"_meta": meta}  # type: ignore[assignment]
+            message["params"] = {"_meta": meta}
         yield json.dumps(message).encode()
 
 
