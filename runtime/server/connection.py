@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 from msgspec import UNSET
 
-from mcpgen.runtime.adapt.json_pointer import is_object
 from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.protocol.metrics import has_metrics, record_duration
 from mcpgen.runtime.protocol.negotiation import read_meta
@@ -42,6 +41,9 @@ _LOG = logging.getLogger("mcpgen.handlers")
 # How many turns of the event loop later a handler has failed if one of its requests is refused: its task group must end
 # the task of that request, then those of the others, then itself.
 _FAILURE_TURNS: Final = 8
+
+# `_requires_input` looks at each result, so it calls no function. Pyright does not know the values after `isinstance`.
+_DICTS: Final = (dict,)
 
 
 class Connection(SessionOutput):
@@ -356,7 +358,7 @@ def _requires_input(result: Any) -> bool:
     Raises:
         RequestError: It is a dict that looks like one. Its state would not be signed, and its requests not be checked.
     """
-    if is_object(result) and result.get("resultType") == "input_required":
+    if type(result) in _DICTS and result.get("resultType") == "input_required":
         reason = "the handler returned a dict that asks for input; return an InputRequiredResult"
         raise RequestError(ErrorCode.INTERNAL_ERROR, reason)
     return getattr(result, "result_type", "complete") == "input_required"
