@@ -275,6 +275,19 @@ async def test_expired_tokens_are_refreshed_after_a_restart_at_the_stored_endpoi
         assert "scope" not in world.forms[-1]
 
 
+@spec("2025-03-26", "basic/authorization#token-requirements", "0aaf7d41")
+@spec("2025-06-18", "basic/authorization#token-requirements", "0aaf7d41")
+@spec("2025-11-25", "basic/authorization#token-requirements", "0aaf7d41")
+@spec("2026-07-28", "basic/authorization/index#token-requirements", "8dde9469")
+async def test_a_token_with_a_lifetime_of_zero_is_sent_with_each_request() -> None:
+    async with login_world() as world:
+        world.valid["endless"] = []
+        world.overrides["/token"] = (200, {}, b'{"access_token": "endless", "token_type": "Bearer", "expires_in": 0}')
+
+        assert "Hello, Ann!" == await greet(world, world.oauth())
+        assert ("", {"Bearer endless"}) == (world.bearers[0], set(world.bearers[1:]))
+
+
 async def test_a_refused_token_is_refreshed_before_a_person_is_asked() -> None:
     async with login_world() as world, connect(world.url, auth=world.oauth()) as client:
         world.revoke()

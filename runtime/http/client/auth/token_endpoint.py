@@ -115,6 +115,7 @@ class TokenEndpoint:
                 "the authorization server has bound the token to a key, although none was sent; pass dpop='on'"
             )
         granted = scopes if reply.scope is None else reply.scope.split()
+        lifetime = reply.expires_in or 0  # no token has expired when it is issued
         return Tokens(
             access_token=reply.access_token,
             issuer=self._client.issuer,
@@ -123,7 +124,7 @@ class TokenEndpoint:
             resource=resource,
             scopes=tuple(dict.fromkeys([*scopes, *granted])),
             refresh_token=reply.refresh_token,
-            expires_at=None if reply.expires_in is None else now + reply.expires_in,
+            expires_at=now + lifetime if lifetime > 0 else None,
             key=self._key.pem if self._key is not None and is_bound else None,
             revocation_endpoint=revocation_endpoint,
         )
