@@ -57,8 +57,9 @@ def check_root_uri(uri: str) -> None:
 
 
 def _check_roots(_params: object, result: Any) -> None:
-    for each in getattr(result, "roots", ()):
-        check_root_uri(str(each.uri))
+    roots: Any = result.get("roots") if is_object(result) else getattr(result, "roots", None)
+    for each in roots if isinstance(roots, list | tuple) else ():  # encoding reports what is no list
+        check_root_uri(str(each.get("uri", "") if is_object(each) else each.uri))
 
 
 def _check_form(params: Any, result: Any) -> None:

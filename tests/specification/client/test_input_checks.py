@@ -207,20 +207,24 @@ async def test_a_root_is_a_file_and_does_not_lead_out_of_its_folder(uri: str, re
         connect(["any"], roots=[models.Root(uri=uri)])
 
 
-@spec("2025-11-25", "client/roots#root")
+@spec("2025-11-25", "client/roots#root", "a399bd41")
+@spec("2025-11-25", "client/roots#security-considerations", "33f0915c")
 @everywhere
 async def test_roots_of_handlers_of_each_native_revision_are_checked(revision: str) -> None:
     # Only a client of the newest native revision has `call_tool`.
     for native_revision in STATELESS if revision in STATELESS else LABELS:
         bindings = registry.revision(native_revision).bindings()
 
-        async def list_roots(own: Any, params: Any, context: Any, types: Any = bindings.models) -> Any:
-            del own, params, context
-            return types.ListRootsResult(roots=[types.Root(uri="file:///a/../b")])
+        typed = bindings.models.ListRootsResult(roots=[bindings.models.Root(uri="file:///a/../b")])
+        for answer in (typed, {"roots": [{"uri": "file:///a/../b"}]}):
 
-        handlers = type("Handlers", (bindings.client.ClientHandlers,), {"list_roots": list_roots})()
-        async with opened(revision, native_revision=native_revision, handlers=handlers) as own:
-            assert (UsageError if revision in STATELESS else -32603) == await asked(own, revision, "roots/list")
+            async def list_roots(own: Any, params: Any, context: Any, answer: Any = answer) -> Any:
+                del own, params, context
+                return answer
+
+            handlers = type("Handlers", (bindings.client.ClientHandlers,), {"list_roots": list_roots})()
+            async with opened(revision, native_revision=native_revision, handlers=handlers) as own:
+                assert (UsageError if revision in STATELESS else -32603) == await asked(own, revision, "roots/list")
 
 
 @spec("2025-11-25", "client/roots#root")
