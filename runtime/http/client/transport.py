@@ -91,6 +91,8 @@ class Http:
             self._credentials = _checked_credentials(auth)
         if client is not None and not isinstance(client, found.AsyncClient):
             raise UsageError(f"`client` must be an httpx.AsyncClient, not {type(client).__name__}")
+        if client is not None and client.auth is not None and self._credentials is not None:
+            raise UsageError("`client` has an `auth` of its own, which replaces the tokens of `auth`; pass only one")
         self._client: httpx.AsyncClient | None = client
         self._token_changes = 0
 

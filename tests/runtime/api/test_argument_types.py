@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import httpx
 import pytest
 from msgspec import Meta, field
 
@@ -271,6 +272,10 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (
         partial(Http, "https://example.com", headers={"Authorization": "x"}, auth=bearer("y")),
         "`headers` has Authorization, which `auth` sets, too; pass only one of them",
+    ),
+    (
+        partial(Http, "https://example.com", client=httpx.AsyncClient(auth=("a", "b")), auth=OAuth()),
+        "`client` has an `auth` of its own, which replaces the tokens of `auth`; pass only one",
     ),
     (partial(Process, "python", directory=5), "`directory` must be a path, as a string or a Path, not 5"),
     (partial(Process, "python", inherit_environment="no"), "`inherit_environment` must be True or False, not 'no'"),
