@@ -140,6 +140,7 @@ def _serve_stdio(server: ServerInterface, target: str, streams: StandardStreams)
     Raises:
         click.ClickException: The user's code has raised an exception, such as the lifespan, or uses mcpgen wrongly.
     """
+    streams.are_restored = False
     try:
         stdio_server.run(server, streams=streams)
     except Exception as error:  # the boundary: the user's code, such as a lifespan, may raise anything

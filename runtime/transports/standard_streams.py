@@ -3,7 +3,8 @@
 Theory of operation. A handler that prints, C code that writes to descriptor 1, or a child that reads descriptor 0 would
 corrupt the protocol. So both descriptors are moved to other numbers, which no child inherits. In their place, 0 becomes
 the null device, and 1 a duplicate of 2, the standard error. The buffers of Python and C are flushed before the original
-descriptors are restored at the end. They are not restored while functions still run in threads, which may print.
+descriptors are restored at the end. They are not restored while functions still run in threads, which may print, and
+in a process that only serves, because what runs at its exit may print.
 
 Spec:
     2024-11-05, basic/transports, "stdio": the server MUST NOT write anything to its stdout that is not a valid message.
@@ -50,6 +51,7 @@ class StandardStreams:
     Attributes:
         source: The original standard input; empty if it was closed.
         sink: The original standard output; it drops what is written if it was closed.
+        are_restored: Whether the original descriptors are restored at the end, if no thread runs a function.
 
     Raises:
         UsageError: They are reserved already. Raised on entering.
@@ -62,6 +64,7 @@ class StandardStreams:
     _has_fork_handler: ClassVar[bool] = False
 
     def __init__(self) -> None:
+        self.are_restored = True
         self._originals: list[int] = []
         self._line_buffering: list[tuple[io.TextIOWrapper, bool]] = []
         self._threads_before: set[threading.Thread] = set()
@@ -92,7 +95,7 @@ class StandardStreams:
     ) -> None:
         if StandardStreams._active is not self:  # in a forked child
             return
-        if _has_running(self._threads_before):
+        if not self.are_restored or _has_running(self._threads_before):
             self._close()
             return
         for stream, was_line_buffered in self._line_buffering:

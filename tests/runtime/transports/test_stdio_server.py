@@ -486,6 +486,28 @@ def test_what_a_function_prints_while_the_process_ends_is_not_written_to_the_pro
     assert "after" in err
 
 
+@pytest.mark.spec("2024-11-05", "basic/transports#stdio", "9898eb14")
+@pytest.mark.spec("2026-07-28", "basic/transports/stdio", "3058675d")
+@pytest.mark.parametrize("is_signal", [True, False])
+def test_what_a_file_prints_at_the_exit_of_the_command_is_not_written_to_the_protocol(
+    start: Callable[..., Served], tmp_path: Path, *, is_signal: bool
+) -> None:
+    file = tmp_path / "late.py"
+    text = "import atexit\natexit.register(lambda: print('at exit', flush=True))"
+    file.write_text(f"{text}\nfrom mcpgen import Server\nserver = Server('late')\n", encoding="utf-8")
+    served = start("-m", "mcpgen", "serve", str(file))
+    os.write(served.stdin, b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+    served.answer()
+    if is_signal:
+        served.process.terminate()
+    else:
+        served.close_input()
+    status, out, err, _ = served.end()
+
+    assert (0, b"") == (status, out)
+    assert "at exit" in err
+
+
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_the_streams_are_given_back_after_functions_have_ended(start: Callable[..., Served], backend: str) -> None:
     text = PRINTING.replace("+ 3", "+ 0.01")
