@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["check_root_uri", "checked_handler"]
 
 _SEPARATOR: Final = re.compile(r"[/\\]")
+_ARRAYS: Final = (list, tuple)
 
 
 def checked_handler(method: str, handle: Callable[[Any, Any], Awaitable[Any]]) -> Callable[[Any, Any], Awaitable[Any]]:
@@ -58,7 +59,8 @@ def check_root_uri(uri: str) -> None:
 
 def _check_roots(_params: object, result: Any) -> None:
     roots: Any = result.get("roots") if is_object(result) else getattr(result, "roots", None)
-    for each in roots if isinstance(roots, list | tuple) else ():  # encoding reports what is no list
+    given: list[Any] = [*roots] if type(roots) in _ARRAYS else []  # encoding reports what is no list
+    for each in given:
         check_root_uri(str(each.get("uri", "") if is_object(each) else each.uri))
 
 
