@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import json
 import os
 import time
@@ -29,6 +30,7 @@ FORM: dict[str, object] = {"type": "object", "properties": {"name": {"type": "st
 
 applications: list[Application] = []
 real_time, shift_seconds, waiting = time.time, 0.0, 0
+calls = itertools.count(1)
 
 if "descriptors" in GIVEN:
     import resource
@@ -51,6 +53,12 @@ server = Server(
 @server.tool
 async def echo(text: str = "") -> str:
     return text
+
+
+@server.tool
+async def count() -> str:
+    """Return how many calls of this tool have been answered."""
+    return str(next(calls))
 
 
 @server.tool
