@@ -82,7 +82,7 @@ def _malformed_batch(batch: Batch) -> Malformed | None:
     Spec:
         2025-03-26, basic/transports, "Sending Messages to the Server": a batch that is refused has an error status.
     """
-    faults = [each for each in batch.items if isinstance(each, Malformed) and each.id is None]
+    faults = [each for each in batch.items if isinstance(each, Malformed)]
     return faults[0] if len(faults) == len(batch.items) else None
 
 
@@ -123,8 +123,6 @@ async def _serve_in_session(post: HttpRequest, session: HttpSession, message: Me
         await post.refuse(message)
     elif isinstance(message, Batch) and not envelope.allows_batches(revision):
         await post.refuse(Malformed(Fault.NO_BATCHES))
-    elif isinstance(message, Batch) and (malformed := _malformed_batch(message)) is not None:
-        await post.refuse(malformed)
     else:
         await answer(post, session, message)
 
@@ -160,8 +158,9 @@ async def answer(
         cluster = post.state.cluster
         if cluster is not None and call is None and not await _is_settled(post, cluster, session, message, response):
             return
-        if response.has_ended and response.is_empty and not _has_requests(message):
-            await responses.send_empty(post.send, 202)
+        if response.has_ended and response.is_empty and isinstance(message, Batch) and not _has_requests(message):
+            malformed = _malformed_batch(message)  # an answer with a fault has failed our request by now
+            await (responses.send_empty(post.send, 202) if malformed is None else post.refuse(malformed))
             return
         send_all = partial(_send_all, post, session, stream, response)
         if exchange is None or call is None:
@@ -173,13 +172,13 @@ async def answer(
         _leave(post.state, session, stream, response)
 
 
-def _has_requests(message: Request | Batch) -> bool:
-    """Return whether *message* has requests: then the response is JSON or a stream, also if all of them are cancelled.
+def _has_requests(batch: Batch) -> bool:
+    """Return whether *batch* has requests: then the response is JSON or a stream, also if all of them are cancelled.
 
     Spec:
         2025-03-26, basic/transports, "Sending Messages to the Server", 5.
     """
-    return not isinstance(message, Batch) or any(isinstance(each, Request) for each in message.items)
+    return any(isinstance(each, Request) for each in batch.items)
 
 
 async def _is_settled(

@@ -164,6 +164,33 @@ async def test_a_batch_of_nothing_is_a_bad_request(body: bytes) -> None:
     assert 400 == answer.status
 
 
+@spec("2025-03-26", "basic/transports#sending-messages-to-the-server", "9b45b5d7")
+@pytest.mark.parametrize(
+    "others", [[], [b'{"jsonrpc":"2.0","method":"notifications/initialized","params":[]}'], [b"1"]]
+)
+async def test_a_batch_of_which_nothing_is_accepted_is_refused(others: list[bytes]) -> None:
+    two_outcomes = b'{"jsonrpc":"2.0","id":9,"result":{},"error":{"code":1,"message":""}}'
+    async with caller(demo(), BATCHING) as peer:
+        refused = await peer.post(batch(two_outcomes, *others)).complete()
+        accepted = await peer.post(batch(two_outcomes, *others, ROOTS)).complete()
+
+    assert (400, 202) == (refused.status, accepted.status)
+    assert "id" not in refused.json
+
+
+@spec("2025-03-26", "basic/transports#sending-messages-to-the-server", "9b45b5d7")
+@pytest.mark.parametrize("invalid", ['"result":{},"error":{"code":1,"message":""}', '"result":5', '"params":{}'])
+async def test_an_invalid_answer_in_a_batch_that_is_refused_fails_its_question(invalid: str) -> None:
+    async with caller(demo(), BATCHING, '{"roots":{}}') as peer:
+        answer = peer.post(peer.request(1, "tools/call", '"name":"roots"'))
+        asked = await answer.message()
+        refused = await peer.post(batch(f'{{"jsonrpc":"2.0","id":{asked["id"]},{invalid}}}'.encode())).complete()
+        said = await answer.messages()
+
+    assert 400 == refused.status
+    assert [1] == list(responses(said))
+
+
 @spec("2025-03-26", "basic/lifecycle#initialization", "5374125b")
 async def test_initialize_is_not_part_of_a_batch() -> None:
     async with site(demo()) as web:
