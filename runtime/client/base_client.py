@@ -221,7 +221,7 @@ class BaseClient:
 
     async def ping(self) -> None:
         """Send a request that has no effect, and return when the server has answered it."""
-        await self._engine.request_json("server/discover" if self.era == "stateless" else "ping")
+        await self._engine.translated.ping()
 
     async def set_log_level(self, level: Level) -> None:
         """Set the lowest level of the log entries that the server sends from now on.

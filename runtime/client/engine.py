@@ -105,7 +105,7 @@ class ClientEngine:
         self.native_revision: str = native_revision
         self.declared: DeclaredMethods = DeclaredMethods(server, undeclared)
         self.translated: TranslatedMethods = TranslatedMethods(
-            self.session, request_json=self.request_json, require=self.declared.require, subscribe=self._subscribe
+            self.session, ask_json=self.ask_json, require=self.declared.require, subscribe=self._subscribe
         )
         self._validator = validator
         self._sender = RequestSender(connection)

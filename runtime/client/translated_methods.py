@@ -18,6 +18,7 @@ import msgspec
 
 from mcpgen.runtime.adapt.payloads import message_payload
 from mcpgen.runtime.client.changes import LISTEN, SUBSCRIBE, UNSUBSCRIBE, Changes
+from mcpgen.runtime.client.extensions import check_result_type
 from mcpgen.runtime.client.pending_request import fresh_error
 from mcpgen.runtime.client.subscriptions import CHANGE_KINDS
 from mcpgen.runtime.errors import McpgenError, UsageError
@@ -47,7 +48,7 @@ class TranslatedMethods:
 
     Args:
         session: The session with the server.
-        request_json: Sends a request in the server's revision, and returns its result.
+        ask_json: Sends a request in the server's revision, and returns its result, undecoded.
         require: Raises `UnsupportedByPeer` if the server has not declared a method.
         subscribe: Sends `resources/subscribe` to a server of a handshake revision.
     """
@@ -56,12 +57,12 @@ class TranslatedMethods:
         self,
         session: ClientSession,
         *,
-        request_json: Callable[[str, dict[str, Any]], Awaitable[Any]],
+        ask_json: Callable[[str, dict[str, Any]], Awaitable[msgspec.Raw]],
         require: Callable[[str], None],
         subscribe: Callable[[str], Awaitable[object]],
     ) -> None:
         self._session = session
-        self._request_json = request_json
+        self._ask_json = ask_json
         self._require = require
         self._subscribe = subscribe
         self._watched: dict[str, Changes] = {}
@@ -137,14 +138,26 @@ class TranslatedMethods:
             self._session.log_level = level
         else:
             self._require(SET_LEVEL)
-            await self._request_json(SET_LEVEL, {"level": level})
+            await self._ask_json(SET_LEVEL, {"level": level})
+
+    async def ping(self) -> None:
+        """Send a request that has no effect, and return when the server has answered it.
+
+        Raises:
+            InvalidPayload: The result has the type of another result, such as that of a task.
+        """
+        session = self._session
+        method = DISCOVER if session.is_stateless else PING
+        result = await self._ask_json(method, {})
+        if session.server is not None:
+            check_result_type(result, method, session.server)
 
     async def _serve_stateless(self, method: str, params: dict[str, Any]) -> dict[str, Any] | None:
         if method not in _TRANSLATED:
             return None
         message_payload(self._session.features.native_revision, method, "params", "client").check(params)
         if method == PING:
-            await self._request_json(DISCOVER, {})
+            await self.ping()
         elif method == SET_LEVEL:
             await self.set_log_level(params["level"])
         elif method == SUBSCRIBE:

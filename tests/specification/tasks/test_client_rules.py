@@ -77,8 +77,9 @@ class Played:
         lambda client: client.get_prompt("p"),
         lambda client: client.read_resource("a:b"),
         lambda client: client.list_tools(),
+        lambda client: client.ping(),
     ],
-    ids=["prompt", "resource", "tools"],
+    ids=["prompt", "resource", "tools", "ping"],
 )
 async def test_a_task_in_place_of_another_result_is_invalid(ask: Callable[[Any], Any]) -> None:
     async with opened(REVISION, can=CAN, tasks=True) as other:
