@@ -14,6 +14,8 @@ from binascii import Error as Base64Error
 from binascii import a2b_base64
 from typing import TYPE_CHECKING, Final
 
+from msgspec import UNSET
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -123,19 +125,22 @@ def meta_key_fault(key: str) -> str | None:
 
 def trace_context_fault(meta: Mapping[str, object]) -> tuple[str, str] | None:
     """Return the key of *meta* with an invalid trace context, and why it is invalid."""
-    parent, state, baggage = meta.get("traceparent"), meta.get("tracestate"), meta.get("baggage")
-    if parent is not None and not (isinstance(parent, str) and re.fullmatch(_TRACEPARENT, parent)):
+    parent, state, baggage = (meta.get(key, UNSET) for key in ("traceparent", "tracestate", "baggage"))
+    if parent is not UNSET and not (isinstance(parent, str) and re.fullmatch(_TRACEPARENT, parent)):
         return "traceparent", "it is not a traceparent of W3C Trace Context"
-    if state is not None and not (isinstance(state, str) and _is_state(state)):
+    if state is not UNSET and not (isinstance(state, str) and _is_state(state)):
         return "tracestate", "it is not a tracestate of W3C Trace Context"
-    if baggage is not None and not (isinstance(baggage, str) and _is_baggage(baggage)):
+    if baggage is not UNSET and not (isinstance(baggage, str) and _is_baggage(baggage)):
         return "baggage", "it is not a list of W3C Baggage"
     return None
 
 
 def _is_state(state: str) -> bool:
     entries = [each.strip(" \t") for each in state.split(",")]
-    return len(entries) <= _MAX_STATE_ENTRIES and all(not each or re.fullmatch(_STATE_ENTRY, each) for each in entries)
+    if len(entries) > _MAX_STATE_ENTRIES or not all(not each or re.fullmatch(_STATE_ENTRY, each) for each in entries):
+        return False
+    keys = [each.partition("=")[0] for each in entries if each]
+    return len(keys) == len(set(keys))
 
 
 def _is_baggage(baggage: str) -> bool:
