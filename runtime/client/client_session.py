@@ -39,6 +39,7 @@ __all__ = ["ClientSession", "SessionOutput"]
 
 # A server that floods the client with nonsense must not fill a disk.
 _MAX_WARNINGS: Final = 20
+_MAX_SKIPPED: Final = 2**52  # the ids after it are still below 2**53, and no session gets to greater ones
 
 _TASK_RESULT: Final = "tasks/result"  # of 2025-11-25
 _RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
@@ -196,7 +197,12 @@ class ClientSession:
             token: The progress token in the params.
             stream: The stream that `subscriptions/listen` opens. The response sets the stream's event.
             is_task: Whether the request is to become a task (2025-11-25).
+
+        Spec:
+            2025-11-25, basic/utilities/progress, "Progress Flow": a task has its token until it has ended.
         """
+        if is_task and isinstance(token, int) and self._last_id < token < _MAX_SKIPPED:
+            self._last_id = token  # a caller has chosen it: `next_token` must not give it to another request
         self._last_id += 1
         request = PendingRequest(
             self._last_id, method, self.output.new_event() if stream is None else stream.event, token, is_task=is_task

@@ -64,6 +64,29 @@ async def test_a_tool_that_cannot_be_a_task_is_not_started_as_one(support: str |
     assert "task" not in call["params"]
 
 
+@spec("2025-11-25", "basic/utilities/progress#progress-flow", "1a3be013")
+async def test_a_token_that_the_caller_has_chosen_for_a_task_is_not_given_to_a_call() -> None:
+    told: list[Any] = []
+    async with opened(REVISION, can=CAN) as own:
+        errand, asked = await own.asked(own.client.start_tool("x", meta={"progressToken": 6}))
+        own.wire.result(asked, listed("optional"))
+        call = await own.wire.hear("tools/call")
+        own.wire.result(call, {"task": TASK})
+        await errand.outcome()
+
+        tokens: list[Any] = []
+        for _ in range(3):
+            errand, asked = await own.asked(own.client.call_tool("x", on_progress=lambda *given: told.append(given)))
+            tokens.append(asked["params"]["_meta"]["progressToken"])
+            own.wire.tell("notifications/progress", progressToken=6, progress=1)
+            own.wire.result(asked, {"content": []})
+            await errand.outcome()
+
+    assert 6 == call["params"]["_meta"]["progressToken"]
+    assert 6 not in tokens
+    assert [] == told
+
+
 @spec("2025-11-25", "basic/lifecycle#timeouts")
 async def test_the_time_limit_of_a_call_holds_for_the_start_of_its_task() -> None:
     async with opened(REVISION, can=CAN) as own:
