@@ -23,12 +23,13 @@ from mcpgen.generated.extensions import tasks as bindings
 from mcpgen.runtime.client import input_required
 from mcpgen.runtime.client.declared_methods import unsupported
 from mcpgen.runtime.client.extensions import check_result_type
-from mcpgen.runtime.client.outgoing_requests import check_call_options
+from mcpgen.runtime.client.outgoing_requests import check_call_options, encoded_params
 from mcpgen.runtime.client.task_handle import StartedTool, TaskHandle
 from mcpgen.runtime.client.task_state import DescribedTask, TaskCancelled, TaskWait
 from mcpgen.runtime.client.task_support import TaskSupport
 from mcpgen.runtime.errors import RequestLost, RequestRefused, RequestTimedOut, UnsupportedByPeer
 from mcpgen.runtime.protocol.capabilities import has_capability
+from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.messages import ErrorResponse
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter
@@ -137,6 +138,9 @@ class ToolTasks:
     async def start(self, params: dict[str, Any], options: CallOptions) -> StartedTool:
         """Start a tool as a task, if the server runs it as one; otherwise return its result.
 
+        Raises:
+            UsageError: The params are not valid.
+
         Spec:
             2025-11-25, basic/utilities/tasks, "Tool-Level Negotiation".
         """
@@ -150,8 +154,11 @@ class ToolTasks:
         on_progress, seconds, meta = check_call_options(options)
         token = None if on_progress is None else self._session.next_token()
         more = {**(meta or {}), **({} if token is None else {"progressToken": token})}
+        # Only 2025-11-25 has `task`, so the params are sent as they are. Without it they are those of any call.
+        ask = codec(engine.native_revision, _TASKS_REVISION, "client").outgoing_request(_CALL)
+        encoded_params(ask, {**params, "_meta": {**more, **engine.native_meta}}, None)
         value = {**params, "task": {}, **({"_meta": more} if more else {})}
-        raw = await self._engine.ask_json(_CALL, value, is_task=True, timeout_seconds=seconds)
+        raw = await engine.ask_json(_CALL, value, is_task=True, timeout_seconds=seconds)
         created = self._decode(_decode_created, raw, _CALL).task
         return StartedTool(tool, created.task_id, token)
 

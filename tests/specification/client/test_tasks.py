@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcpgen import ClientLimits, RequestTimedOut, UnsupportedByPeer
+from mcpgen import ClientLimits, RequestTimedOut, UnsupportedByPeer, UsageError
 from mcpgen.generated import registry
 from tests.specification.citation import spec
 from tests.specification.client.scripted_server import on_both_loops, opened
@@ -85,6 +85,20 @@ async def test_a_token_that_the_caller_has_chosen_for_a_task_is_not_given_to_a_c
     assert 6 == call["params"]["_meta"]["progressToken"]
     assert 6 not in tokens
     assert [] == told
+
+
+@spec("2025-11-25", "basic/utilities/progress#progress-flow", "ab68d903")
+@spec("2025-11-25", "basic/index#meta", "186c45da", "25ec8ba5")
+@pytest.mark.parametrize("meta", [{"progressToken": 1.5}, {"-a": 1}, {"a-/b": 1}])
+@pytest.mark.parametrize("support", ["optional", "required"])
+async def test_the_metadata_of_a_task_is_checked_before_it_is_sent(support: str, meta: dict[str, Any]) -> None:
+    async with opened(REVISION, can=CAN) as own:
+        start = own.client.start_tool if support == "optional" else own.client.call_tool
+        errand, asked = await own.asked(start("x", meta=meta))
+        own.wire.result(asked, listed(support))
+
+        with pytest.raises(UsageError, match="the params of tools/call are not valid"):
+            await errand.outcome()
 
 
 @spec("2025-11-25", "basic/lifecycle#timeouts")
