@@ -295,8 +295,11 @@ class ToolTasks:
         if found.status == "cancelled":
             raise TaskCancelled(found.task_id, found.state.message or "")
         if not isinstance(found.result, UnsetType):
-            check_result_type(found.result, _CALL, self._engine.server)
-            return await self._engine.read_tool_result(found.result, tool)
+            raw = found.result
+            check_result_type(raw, _CALL, self._engine.server)
+            if self._session.is_stateless:
+                raw = input_required.with_result_type(raw)
+            return await self._engine.read_tool_result(raw, tool)
         raw = Raw(b'{"code":-32603,"message":"the task failed"}') if isinstance(found.error, UnsetType) else found.error
         error = self._decode(_decode_error, raw, "tasks/get")
         raise RequestRefused(_CALL, self._engine.tool_error(ErrorResponse(None, error.code, error.message, raw)))

@@ -120,6 +120,18 @@ async def test_a_client_with_tasks_refuses_results_of_unknown_types(place: str, 
         other.wire.recorder.violations.clear()  # the types are wrong on purpose
 
 
+@spec("2026-07-28", "basic/index#resulttype", "2cbe7384")
+async def test_a_strict_client_reads_the_result_of_a_task_without_a_type_as_complete() -> None:
+    async with opened(REVISION, can=CAN, tasks=True, strict=True) as other:
+        played = Played(other, state("completed", result={"content": []}))
+        call = other.start(other.client.call_tool("x"))
+        await played.go("tasks/get")
+        result = await call.outcome()
+        other.wire.recorder.violations.clear()  # it judges by the base alone, to which tasks are unknown
+
+        assert [] == result.content
+
+
 @spec("ext-tasks", f"{PAGE}#security-considerations", "7f0ed512")
 @spec("ext-tasks", f"{PAGE}#task-update-requests", "2d5072f6", "2ea9b813", "6f28fb5a", "ae99ecda")
 @spec("ext-tasks", f"{PAGE}#response", "d643a434")
