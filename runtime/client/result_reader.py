@@ -107,7 +107,11 @@ class ResultReader:
         types = registry.revision(self._revision).bindings().methods.CLIENT_REQUESTS
         name = types[method].params.__name__.replace("RequestParams", "Result")
         try:
-            definition_route(self._revision, self._revision, name).payload.check(msgspec.json.decode(raw))
+            value = msgspec.json.decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return invalid  # which says so
+        try:
+            definition_route(self._revision, self._revision, name).payload.check(value)
         except InvalidPayload as found:
             return InvalidPayload(
                 revision=self._revision, pointer=found.pointer, what=invalid.what, reason=found.reason

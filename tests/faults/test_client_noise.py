@@ -221,6 +221,17 @@ async def test_request_json_says_what_is_wrong_in_our_own_errors(revision: str) 
         assert {"x": "\ufffd"} == await client.request_json("tools/call", {"name": "x"})
 
 
+async def test_an_invalid_result_with_a_number_that_python_does_not_read_is_an_error_of_ours() -> None:
+    code = r"""
+    greet()
+    put(b'{"jsonrpc":"2.0","id":%d,"result":{"content":5,"x":1e999}}\n' % asked()["id"])
+    serve()
+    """
+    async with attacked(code, NEW) as client:
+        with pytest.raises(InvalidPayload):
+            await client.call_tool("x")
+
+
 async def test_the_first_of_two_answers_counts() -> None:
     code = """
     greet()
