@@ -88,7 +88,10 @@ class RateLimiter:
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()  # least recently used first
 
     def wait_seconds(self, message: Message | Batch | Malformed, client: Client, own: Bucket | None = None) -> float:
-        """Take a token for each call in *message*, or all that a full bucket has.
+        """Take a token for each call in *message*.
+
+        A batch of more calls than a full bucket has tokens is let through when the bucket is full. The tokens that it
+        lacks are missing from the bucket afterwards.
 
         Args:
             message: Of the client.
@@ -101,11 +104,13 @@ class RateLimiter:
         if isinstance(message, Request):
             if message.method not in _LIMITED_METHODS:
                 return 0
-            seconds = self._token_seconds
+            seconds, excess = self._token_seconds, 0.0
         else:
-            seconds = self._token_seconds * min(_call_count(message), self._burst)
-            if not seconds:
+            count = _call_count(message)
+            if not count:
                 return 0
+            seconds = self._token_seconds * min(count, self._burst)
+            excess = self._token_seconds * count - seconds
         bucket = self._bucket(client.owner) if own is None or client.is_known else own
         now, full_at = self._clock(), bucket.full_at
         if full_at < now:  # noqa: PLR1730 (`max` takes longer)
@@ -113,7 +118,7 @@ class RateLimiter:
         full_at += seconds
         if full_at - now > self._max_seconds:
             return full_at - now - self._full_seconds
-        bucket.full_at = full_at
+        bucket.full_at = full_at + excess
         if self.used is not None and bucket.name:
             self.used[bucket.name] = bucket
         return 0

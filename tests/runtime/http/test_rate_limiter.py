@@ -26,8 +26,19 @@ def test_a_bucket_fills_with_time_and_no_further_than_its_size() -> None:
     now[0] = 0.5
     assert [0, 0.5] == [rates.wait_seconds(CALL, ONE) for _ in range(2)]
     now[0] = 100
-    assert 0 == rates.wait_seconds(Batch([CALL] * 9), ONE), "more than it can ever hold: all of it"
-    assert 0.5 == rates.wait_seconds(CALL, ONE)
+    assert 0 == rates.wait_seconds(CALL, ONE)
+
+
+def test_a_batch_of_more_calls_than_a_bucket_holds_needs_a_full_bucket_and_takes_a_token_for_each() -> None:
+    now = [0.0]
+    rates = RateLimiter(RateLimit(per_second=2, burst=4), lambda: now[0])
+    batch = Batch([CALL] * 9)
+
+    assert [0, 4.5, 3] == [rates.wait_seconds(each, ONE) for each in (batch, batch, CALL)]
+    now[0] = 3
+    assert [0, 2] == [rates.wait_seconds(each, ONE) for each in (CALL, batch)]
+    now[0] = 5
+    assert 0 == rates.wait_seconds(batch, ONE)
 
 
 def test_only_calls_of_tools_and_completions_take_tokens() -> None:
