@@ -35,6 +35,7 @@ from mcpgen.runtime.server.tasks.task_requests import steady_clock
 from mcpgen.runtime.server.tasks.task_store import StoreFailed
 from tests.harness.redis_servers import RedisServer, needs_redis, redis_server
 from tests.patience import PATIENCE_SECONDS
+from tests.specification.citation import spec
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
@@ -64,6 +65,13 @@ async def again(ctx: Context, name: str) -> str:
     if os.environ.get("STUCK"):
         await anyio.sleep(3600)
     return f"{name}: {form.action} {form.content}"
+
+@server.tool(task="deferred", replay=True)
+async def later(ctx: Context) -> str:
+    before = await ctx.elicit("Who?", {"type": "object", "properties": {"name": {"type": "string"}}})
+    await ctx.defer()
+    after = await ctx.elicit("Who?", {"type": "object", "properties": {"name": {"type": "string"}}})
+    return f"{before.action} {after.action}"
 
 @server.tool
 def process() -> int:
@@ -126,6 +134,13 @@ def bakery(place: str | Path, **options: Any) -> Server[Any]:
         form = await ctx.elicit("Who?", NAME)
         return f"{name}: {form.action} {form.content}"
 
+    @server.tool(task="deferred", replay=True)
+    async def later(ctx: Context) -> str:
+        before = await ctx.elicit("Who?", NAME)
+        await ctx.defer()
+        after = await ctx.elicit("Who?", NAME)
+        return f"{before.action} {after.action}"
+
     return server
 
 
@@ -182,6 +197,34 @@ async def test_a_task_whose_process_is_killed_fails_or_runs_again(tmp_path: Path
 
     assert {"code": -32603, "message": "The process that ran the task has ended"} == failed["error"]
     assert "bread: accept {'name': 'Luca'}" == done["result"]["content"][0]["text"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="kills the process with a signal of POSIX")
+@spec("ext-tasks", "specification/draft/tasks#task-update-requests", "2153c6b0")
+async def test_a_deferred_task_that_runs_again_does_not_repeat_a_question_of_its_call(
+    tmp_path: Path, place: str
+) -> None:
+    call: dict[str, Any] = {"name": "later", "arguments": {}}
+    async with worker(tmp_path, place, is_stuck=False) as (client, process):
+        required = await ask(client, "tools/call", **call)
+        (first,) = required["inputRequests"]
+        answers = {"requestState": required["requestState"], "inputResponses": {first: {"action": "accept"}}}
+        task = str((await ask(client, "tools/call", **call, **answers))["taskId"])
+        (second,) = (await when(client, task, lambda found: "inputRequests" in found))["inputRequests"]
+        os.kill(process, signal.SIGKILL)
+
+    server = bakery(place)
+    async with server.running(), declared(server) as client:
+        await when(client, task, lambda _: task in server._engine.tasks._tasks.running)  # type: ignore[union-attr]
+        asking = server._engine.tasks._tasks.running[task]  # type: ignore[union-attr]
+        await when(client, task, lambda _: asking.is_asking)
+        (key,) = (await ask(client, "tasks/get", taskId=task))["inputRequests"]
+        await ask(client, "tasks/update", taskId=task, inputResponses={key: {"action": "decline"}})
+        done = await when(client, task, lambda found: found["status"] != "working")
+
+    assert first != second == key
+    assert "accept decline" == done["result"]["content"][0]["text"]
 
 
 async def test_two_processes_share_a_task(place: str) -> None:

@@ -89,8 +89,7 @@ class TaskLifecycle:
         clock: Returns seconds of Unix time (``time.time``).
         random_bytes: Makes ids; must be suitable for secrets (``secrets.token_bytes``).
         limits: Bounds on their number and lifetime.
-        worker: The name of this process in the store. It begins with the name of the view and a space, if the tasks are
-            those of a view of a server.
+        worker: The name of this process in the store. For a view of a server, it is the view's name, a space and more.
 
     Attributes:
         running: The tasks whose handlers run in this process, with those that were stopped and have not ended yet.
@@ -344,6 +343,7 @@ class TaskLifecycle:
             revision=task.revision,
             owner=task.owner,
             worker=self.worker,
+            input_responses=task.input_responses,
             call=task.call,
             scopes=task.scopes,
         )

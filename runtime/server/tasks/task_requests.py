@@ -283,12 +283,14 @@ class TaskRequests:
         """Create a task for a client of the extension, and answer its request."""
         engine, peer = session.engine, request.peer
         worker = self._worker_of(engine)
+        may_replay, earlier = engine.handlers.may_replay(exchange), exchange.earlier_responses
         task = NewTask(
             principal=self._principal(request.session, peer),
             revision=peer.revision,
             owner=request.session.owner,
             size=request.size or request_bytes(exchange.raw),
-            call=_call(exchange, peer, request.session.user) if engine.handlers.may_replay(exchange) else None,
+            input_responses=msgspec.json.encode(earlier) if may_replay and earlier else None,
+            call=_call(exchange, peer, request.session.user) if may_replay else None,
             scopes=_scopes(engine, exchange),
         )
         record = self._tasks.begin(task, worker.make_task(exchange), run)

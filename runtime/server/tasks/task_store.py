@@ -100,6 +100,7 @@ class NewTask(Struct, frozen=True, kw_only=True):
         owner: The user or address that limits are shared among; empty if that is the principal.
         ttl_ms: The lifetime that the client asked for; UNSET for the default.
         size: The bytes of memory that the request takes while its function runs.
+        input_responses: The client's responses before the task began, if its function may run again: a JSON object.
         call: The request, if its function may run again.
         scopes: The scopes that an access token needs to use it: those of its tool.
     """
@@ -109,6 +110,7 @@ class NewTask(Struct, frozen=True, kw_only=True):
     owner: str = ""
     ttl_ms: int | UnsetType = UNSET
     size: int = 0
+    input_responses: bytes | None = None
     call: TaskCall | None = None
     scopes: tuple[str, ...] = ()
 
