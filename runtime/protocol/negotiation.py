@@ -292,8 +292,13 @@ def unsupported_revision(requested: str, served: Iterable[str]) -> RequestError:
         2026-07-28, basic/versioning, "Protocol Version Negotiation".
     """
     supported = list(served)[::-1]
-    if requested in supported:  # a stateless request that names a handshake revision
-        message = f"a request of the protocol revision {requested!r} needs a session; send initialize first"
+    if requested in supported:
+        # An initialize that names a stateless revision, or a stateless request that names a handshake revision.
+        message = (
+            f"the protocol revision {requested!r} has no initialize; name it in the `_meta` of each request"
+            if registry.revision(requested).era == "stateless"
+            else f"a request of the protocol revision {requested!r} needs a session; send initialize first"
+        )
     else:
         message = (
             f"this server does not support the protocol revision {requested[:40]!r}; it supports {', '.join(supported)}"

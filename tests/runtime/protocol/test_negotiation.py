@@ -262,6 +262,11 @@ def test_a_request_alone_of_a_revision_that_is_served_in_sessions_is_told_how_th
     assert "send initialize first" in unsupported_revision("2025-11-25", ("2025-11-25", "2026-07-28")).message
 
 
+def test_an_initialize_that_names_a_revision_without_handshake_is_told_so() -> None:
+    message = unsupported_revision("2026-07-28", ("2026-07-28",)).message
+    assert "the protocol revision '2026-07-28' has no initialize; name it in the `_meta` of each request" == message
+
+
 @pytest.mark.spec("2026-07-28", "basic/versioning#protocol-version-negotiation")
 def test_that_error_is_one_that_the_newest_revision_knows() -> None:
     error = unsupported_revision("1900-01-01", LABELS)
