@@ -375,6 +375,9 @@ class RequestLost(McpgenError):  # noqa: N818 (as the tree above names it)
     is_temporary: bool = True
     """Whether the same request may succeed later, such as when the server is started again."""
 
+    is_refusal: bool = False
+    """Whether the server, or a proxy or gateway before it, has refused the request."""
+
 
 # Enough to recognise the text; an error must not be as long as the message that caused it.
 MAX_QUOTED_CHARS = 300

@@ -207,15 +207,15 @@ class RequestSender:
         raise input_required.invalid_result(session, request.method, reason)
 
     def _may_send_again(self, request: OutgoingRequest, lost: RequestLost) -> bool:
-        """Return whether to send a request once more, because its response stream broke and it only reads.
+        """Return whether to send a request once more, because its connection or stream broke and it only reads.
 
         The caller decides about other requests, such as calls of tools: the server may have handled them.
 
         Spec:
             2026-07-28, changelog, "Major changes": the client issues such a request again, with a new id.
         """
-        only_reads = request.method in _ONLY_READ and type(lost) is RequestLost
-        if not only_reads or not self._session.is_stateless or lost.is_general:
+        is_safe = request.method in _ONLY_READ and self._session.is_stateless
+        if not is_safe or lost.is_refusal or lost.is_general:
             return False
         _LOG.info("%s is sent again: %s", request.method, lost)
         return True

@@ -50,6 +50,8 @@ class HttpRefused(RequestLost):
         advice: What is wrong, or what to do about it; empty if the status says all.
     """
 
+    is_refusal = True
+
     def __init__(self, *, url: str, status: int, excerpt: str = "", advice: str = "") -> None:
         self.url = url
         self.status = status

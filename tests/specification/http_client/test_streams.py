@@ -522,6 +522,23 @@ async def test_a_request_that_only_reads_is_sent_again_with_a_new_id_if_its_stre
         assert [] == server.unheard
 
 
+@spec("2026-07-28", "changelog#major-changes", "b6bc3b94")
+@on_both_loops
+async def test_a_request_that_only_reads_is_sent_again_once_if_its_connection_breaks() -> None:
+    async with opened(NEWEST) as (client, server):
+        reading = server.start(client.read_resource("a:b"))
+        first = await server.hear(method="resources/read")
+        await first.cut()
+        second = await server.hear(method="resources/read")
+        await second.cut()
+        with pytest.raises(RequestLost):
+            await reading.outcome()
+
+        assert first.message["params"] == second.message["params"]
+        assert first.message["id"] != second.message["id"]
+        assert [] == server.unheard
+
+
 @spec("2026-07-28", "basic/patterns/subscriptions#cancellation")
 async def test_whoever_leaves_a_stream_of_changes_closes_its_response() -> None:
     async with opened(NEWEST) as (client, server):
