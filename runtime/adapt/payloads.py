@@ -129,7 +129,7 @@ def definition_payload(label: str, name: str) -> Payload:
         if name not in names:
             from difflib import get_close_matches  # noqa: PLC0415 (only for the message of an error)
 
-            raise UnknownDefinition(name, revision=label, similar=get_close_matches(name, names))
+            raise UnknownDefinition(name, revision=label, similar=get_close_matches(str(name), names))
     holder: Literal["_meta", "data"] = "data" if name == "Error" else "_meta"
     return _payload(label, name, [getattr(door, name)], holder)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from msgspec import UNSET
 
 from mcpgen.runtime.errors import UsageError, printable
-from mcpgen.runtime.protocol.argument_checks import check_method
+from mcpgen.runtime.protocol.argument_checks import check_flags, check_lists, check_method
 from mcpgen.runtime.protocol.log_levels import LEVELS
 from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter
 
@@ -207,8 +207,10 @@ class BaseClient:
             resources: Whether to listen for changes of the list of resources.
             uris: The resources to listen to.
         """
+        check_flags(tools=tools, prompts=prompts, resources=resources)
         if isinstance(uris, str):
             raise UsageError(f"`uris` must be a list, such as [{uris!r}], not a string")
+        check_lists(uris=uris)
         wanted = SubscriptionFilter(
             tools_list_changed=tools,
             prompts_list_changed=prompts,

@@ -264,8 +264,8 @@ def filters_json(extensions: Sequence[ClientExtension], filters: Sequence[Any], 
         extension = next((one for one in extensions if one.has_filter(each)), None)
         if extension is None:
             raise UsageError(
-                f"listen() does not know {type(each).__name__}; pass a `SubscriptionFilter` of an extension that "
-                "connect(…, extensions=[…]) names"
+                f"listen() does not know {type(each).__name__}; write listen(uris=[…]) or listen(tools=True), or pass "
+                "a `SubscriptionFilter` of an extension that connect(…, extensions=[…]) names"
             )
         extension.require(server, "subscriptions/listen")
         found |= extension.filter_json(each)

@@ -234,6 +234,9 @@ def _roots_handler(roots: Roots) -> HandlerFunction:
 def _check_roots(found: Sequence[object], alternative: str) -> None:
     for each in found:
         if not isinstance(each, models.Root):
+            if type(each).__name__ == models.Root.__name__:
+                here, there = (kind.__module__.rpartition(".")[0] for kind in (models.Root, type(each)))
+                raise UsageError(f"`roots` has a Root of {there}; import Root from {here}")
             raise UsageError(
                 f"`roots` must be a list of Root, such as [Root(uri='file:///home')], or {alternative}; "
                 f"Root is in {models.__name__.rpartition('.')[0]}"

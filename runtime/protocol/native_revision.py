@@ -95,12 +95,13 @@ def check_overrides(handlers: Any, base: type[Any], *, called: Iterable[str], an
     kind = handlers.__class__.__name__
 
     def is_overridden(name: str) -> bool:
-        return getattr(handlers.__class__, name) is not getattr(base, name)
+        # The base may lack a method that only other revisions have.
+        return getattr(handlers.__class__, name) is not getattr(base, name, None)
 
     for name in answered:
-        if hasattr(handlers, name) and is_overridden(name):
+        if hasattr(handlers.__class__, name) and is_overridden(name):
             raise UsageError(
-                f"{kind} overrides `{name}`, but mcpgen handles this method itself; remove it from the class"
+                f"{kind} has a method `{name}`, but mcpgen handles this method itself; remove it from the class"
             )
     called = list(called)
     for name in called:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from mcpgen.generated import registry
 from mcpgen.generated._support.structs import Open
 from mcpgen.runtime.adapt.json_pointer import pointer_to
 from mcpgen.runtime.adapt.payloads import MAX_REASON_CHARS, bindings, message_payload, needs_params
@@ -302,6 +303,8 @@ class Validator:
         try:
             checked = self._first(value, data) if own is None else own(data)
         except UNREADABLE as error:
+            if own is None and _is_of_another_revision(kind, self._payload.revision):
+                raise self._wrong_type(kind) from None
             tried = self._payload
             if own is not None:
                 tried = msgspec.structs.replace(tried, types=(kind,), decoders=(own,))
@@ -325,9 +328,18 @@ class Validator:
             # The JSON of a view of an open object is decoded as a dict.
             is_view = issubclass(kind, Open) and kind in self._payload.types
             if type(checked) is not kind and not is_view:
-                raise self._payload.invalid(f"its type is {kind.__module__}.{kind.__qualname__}")
+                raise self._wrong_type(kind)
             self._decoders[kind] = self._decoder(kind)
         return checked
+
+    def _wrong_type(self, kind: type) -> InvalidPayload:
+        return self._payload.invalid(f"its type is {kind.__module__}.{kind.__qualname__}")
+
+
+def _is_of_another_revision(kind: type, label: str) -> bool:
+    """Whether the bindings of a released revision other than *label* define *kind*."""
+    others = {f"{registry.__package__}.{each.package}.models" for each in registry.REVISIONS if each.label != label}
+    return kind.__module__ in others
 
 
 @cache

@@ -64,6 +64,13 @@ def _check_annotations(definition: msgspec.Struct, label: str) -> None:
         if isinstance(given, Mapping) and name != key and name in given:
             made = f"{wanted.__name__}({name}={given[name]!r})"
             raise UsageError(f"`annotations` of {label} has the unknown key {name!r}; write {made}, or {key}")
+    if isinstance(given, Mapping):
+        from difflib import get_close_matches  # noqa: PLC0415 (most functions have no such mapping)
+
+        keys = wanted.__struct_encode_fields__
+        for name in given.keys() - set(keys):
+            if meant := get_close_matches(str(name), keys, 1, 0.8):
+                raise UsageError(f"`annotations` of {label} has the unknown key {name!r}; did you mean {meant[0]}?")
 
 
 def check_unused(kind: str, key: str, added: Registered, existing: Registered | None) -> None:

@@ -44,8 +44,10 @@ from mcpgen import (
     register,
     tool_ui,
 )
+from mcpgen.generated.v2025_11_25 import models as older
 from mcpgen.generated.v2026_07_28 import models
 from mcpgen.middleware import LoggingMiddleware, ResponseLimitingMiddleware, TimingMiddleware
+from mcpgen.runtime.adapt import definition_route
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
@@ -196,6 +198,7 @@ CASES: list[tuple[Callable[[], object], str]] = [
         tool(add, annotations={"read_only_hint": True}),
         "add() has the unknown key 'read_only_hint'; write ToolAnnotations(read_only_hint=True), or readOnlyHint",
     ),
+    (tool(add, annotations={"readOnly": True}), "add() has the unknown key 'readOnly'; did you mean readOnlyHint?"),
     (tool(add, annotations=models.Annotations()), "add() must be ToolAnnotations(…), not Annotations(…)"),
     (
         lambda: Server("demo").resource("a://b", annotations=ANY or models.ToolAnnotations())(no_arguments),
@@ -304,6 +307,11 @@ CASES: list[tuple[Callable[[], object], str]] = [
         partial(connect, Server("demo"), capabilities=["roots"]),
         "`capabilities` must be a mapping, such as {'roots': {}",
     ),
+    (
+        partial(connect, Server("demo"), roots=[ANY or older.Root(uri="file:///a")]),
+        "a Root of mcpgen.generated.v2025_11_25; import Root from mcpgen.generated.v2026_07_28",
+    ),
+    (partial(definition_route, "2025-11-25", "2024-11-05", ANY or 5), "2025-11-25 has no definition 5"),
 ]
 
 

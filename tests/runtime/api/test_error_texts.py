@@ -63,6 +63,11 @@ def _iterate(opened: SyncClient) -> None:
         list(client.listen(tools=True))
 
 
+def _listen(*filters: Any, **options: Any) -> None:
+    with connect_sync(server) as client:
+        client.listen(*filters, **options)
+
+
 def _call(**options: Any) -> None:
     with connect_sync(server) as client:
         client.call_tool("add", **options)
@@ -101,6 +106,15 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: _iterate(connect_sync(server)),
         "write `async with client.listen(…) as changes`, or `with` for a blocking client",
     ),
+    "a URI as a filter": (
+        lambda: _listen("a://b"),
+        "listen() does not know str; write listen(uris=[…]) or listen(tools=True), or pass a `SubscriptionFilter`",
+    ),
+    "URIs as a flag": (
+        lambda: _listen(resources=["a://b"]),
+        "`resources` must be True or False, not ['a://b']",
+    ),
+    "URIs that are no list": (lambda: _listen(uris=5), "`uris` must be a list, not 5"),
     "a wrapper without wraps": (
         lambda: server.tool(_wrapped(add)),
         "one parameter of the type `list`; if a decorator made this function, write @functools.wraps above it",

@@ -190,7 +190,7 @@ def test_a_method_of_the_base_cannot_be_overridden_in_the_handlers_of_an_extensi
         async def call_tool(self, params: Any, context: Any) -> Any:
             raise NotImplementedError
 
-    with pytest.raises(UsageError, match="overrides `call_tool`"):
+    with pytest.raises(UsageError, match="has a method `call_tool`, but mcpgen handles"):
         Server("a").extend(rooms(), Rooms())
 
 

@@ -353,8 +353,8 @@ def test_a_result_that_is_none_is_not_sent(peer: str, wrong: object, pointer: st
     assert (NEWEST, pointer) == (caught.value.revision, caught.value.pointer)
 
 
-def test_a_result_of_another_revision_is_checked_as_what_it_looks_like() -> None:
-    with pytest.raises(InvalidPayload):
+def test_a_result_of_another_revision_is_checked_as_what_it_looks_like_and_its_type_is_named() -> None:
+    with pytest.raises(InvalidPayload, match=r"its type is mcpgen\.generated\.v2024_11_05\.models\.CallToolResult"):
         codec(NEWEST, NEWEST).incoming_request("tools/call").result(
             oldest.CallToolResult(content=[])
         )  # has no resultType

@@ -97,6 +97,15 @@ def test_a_handler_whose_name_is_misspelt_is_refused_with_the_one_that_was_meant
     )
 
 
+def test_a_handler_of_a_method_that_only_another_revision_has_is_refused_by_name() -> None:
+    class Older(ServerHandlers[Any]):
+        async def ping(self, params: Any, context: Any) -> Any:
+            del params, context
+
+    told = "Older has a method `ping`, but mcpgen handles this method itself; remove it from the class"
+    assert told == refusal(handlers=Older())
+
+
 @pytest.mark.anyio
 async def test_a_second_connection_waits_until_the_lifespan_has_begun() -> None:
     begins = anyio.Event()
