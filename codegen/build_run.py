@@ -175,9 +175,18 @@ def _vendored_extensions(room: SchemaRoom) -> tuple[dict[str, str], list[Diagnos
 
 
 def compare_with_build(given: dict[str, Any]) -> Comparison:
-    """Compare files with a fresh build; *given* are the options of the command ``check``."""
+    """Compare files with a fresh build; *given* are the options of the command ``check``.
+
+    Raises:
+        click.UsageError: Without a folder, there are options that have no effect.
+    """
     room = SchemaRoom()
     options = [_with_copies(room, each) for each in chosen(given, needed=False)]
+    if any(each.out is None and each != BuildOptions(build_all=each.build_all) for each in options):
+        raise click.UsageError(
+            "Without `--out DIR`, `mcpgen check` checks all of generated/. Add `--out DIR`, or leave out the other "
+            "options."
+        )
     found = Comparison()
     if any(each.out is None for each in options):
         found.command = "mcpgen build --all"

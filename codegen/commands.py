@@ -143,7 +143,8 @@ def check(*, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - the options
     The command builds in memory and prints the differences, or one line for each folder without differences. It
     writes no file. The exit status is 1 if there are differences.
 
-    In a checkout of mcpgen, the command without --out checks generated/ and the hashes of the documents in schema/.
+    In a checkout of mcpgen, the command without --out checks all of generated/ and the hashes of the documents in
+    schema/.
     Outside a checkout, the command without options takes its options from [tool.mcpgen] in pyproject.toml.
 
     With --out DIR, the command checks the files that `mcpgen build` with the same options writes to DIR. Without

@@ -56,6 +56,16 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
+@pytest.mark.parametrize(
+    "options", [["--revision", REVISION], ["--schema", "draft.json", "--revision", "draft"], ["--id", "com.example/a"]]
+)
+def test_an_option_that_has_no_effect_without_a_folder_is_refused(checkout: Path, options: list[str]) -> None:
+    result = run(*options)
+
+    assert 2 == result.exit_code
+    assert "Without `--out DIR`, `mcpgen check` checks all of generated/." in result.output
+
+
 def test_no_drift_is_status_0_and_a_line_for_each_folder(checkout: Path) -> None:
     result = run()
 
