@@ -55,6 +55,8 @@ _BUILTIN = frozenset(
 
 # Generated handlers that are never called: the built-in methods of these names ask no handler.
 _NEVER_CALLED = ("discover", "initialize", "ping", "subscriptions_listen")
+# Those that the built-in methods call first, if the native revision has them.
+_CALLED_FIRST = ("set_level", "subscribe", "unsubscribe")
 
 _META_KEY = methods.MetaKey
 
@@ -114,7 +116,8 @@ class HandlerTable:
         self._requests = handler_names(tables, tables.CLIENT_REQUESTS)
         self._notifications = handler_names(tables, tables.CLIENT_NOTIFICATIONS)
         called = (*self._requests.values(), *self._notifications.values())
-        check_handlers(handlers, self.native_revision, "server", called=called, answered=_NEVER_CALLED)
+        answered = (*_NEVER_CALLED, *(name for name in _CALLED_FIRST if name not in called))
+        check_handlers(handlers, self.native_revision, "server", called=called, answered=answered)
         self._info = info
         self._instructions = instructions
         self._middleware = middleware

@@ -97,13 +97,15 @@ def test_a_handler_whose_name_is_misspelt_is_refused_with_the_one_that_was_meant
     )
 
 
-def test_a_handler_of_a_method_that_only_another_revision_has_is_refused_by_name() -> None:
-    class Older(ServerHandlers[Any]):
-        async def ping(self, params: Any, context: Any) -> Any:
-            del params, context
+@pytest.mark.parametrize("name", ["initialize", "ping", "set_level", "subscribe", "unsubscribe"])
+def test_a_handler_of_a_method_that_only_another_revision_has_is_refused_by_name(name: str) -> None:
+    async def handle(self: Any, params: Any, context: Any) -> Any:
+        del self, params, context
 
-    told = "Older has a method `ping`, but mcpgen handles this method itself; remove it from the class"
-    assert told == refusal(handlers=Older())
+    older = type("Older", (ServerHandlers,), {name: handle})
+
+    told = f"Older has a method `{name}`, but mcpgen handles this method itself; remove it from the class"
+    assert told == refusal(handlers=older())
 
 
 @pytest.mark.anyio
