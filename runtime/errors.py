@@ -208,7 +208,7 @@ class MalformedFrame(PeerError):  # noqa: N818 (as the tree above names it)
     def __str__(self) -> str:
         named = f" of {self.revision}" if self.revision else ""  # empty before a revision is agreed
         named += "" if self.request_id is None else f" (request {self.request_id!r})"
-        return f"the frame is not a message{named}: {self.reason}"
+        return f"the answer cannot be read as a message{named}: {self.reason}"
 
 
 class AdaptationError(McpgenError):

@@ -574,11 +574,13 @@ def test_a_malformed_frame_can_be_raised_with_what_is_known() -> None:
     with pytest.raises(PeerError) as caught:
         raise MalformedFrame(revision="2025-11-25", reason=Fault.WRONG_RESULT.reason, request_id=5)
 
-    assert "the frame is not a message of 2025-11-25 (request 5): result is not an object" == str(caught.value)
-    assert "the frame is not a message of 2025-11-25: the message is not JSON" == str(
+    assert "the answer cannot be read as a message of 2025-11-25 (request 5): result is not an object" == str(
+        caught.value
+    )
+    assert "the answer cannot be read as a message of 2025-11-25: the message is not JSON" == str(
         MalformedFrame(revision="2025-11-25", reason=Fault.NOT_JSON.reason)
     )
     # The answer to the first request comes before a revision is agreed.
-    assert "the frame is not a message (request 1): result is not an object" == str(
+    assert "the answer cannot be read as a message (request 1): result is not an object" == str(
         MalformedFrame(revision="", reason=Fault.WRONG_RESULT.reason, request_id=1)
     )
