@@ -18,6 +18,7 @@ from mcpgen.runtime.protocol.argument_checks import (
     check_fields,
     check_flags,
     check_icons,
+    check_parameters,
     check_required_texts,
     check_texts,
 )
@@ -346,20 +347,10 @@ def _check(info: models.Implementation, lifespan: object, tasks: object) -> None
             f"`lifespan` is a coroutine function; write @asynccontextmanager above {lifespan.__name__}, and `yield` "
             "where the server runs"
         )
-    if callable(lifespan) and not _takes_one(lifespan):
-        raise UsageError("`lifespan` must be a function of one argument, which is the server")
+    if callable(lifespan):
+        check_parameters("lifespan", lifespan, "the server", 1)
     if tasks is not None and (isinstance(tasks, type) or not hasattr(tasks, "page")):
         raise UsageError(f"`tasks` must be a task store, such as MemoryTaskStore(), not {tasks!r}")
-
-
-def _takes_one(function: Callable[..., object]) -> bool:
-    try:
-        inspect.signature(function).bind(None)
-    except TypeError:
-        return False
-    except ValueError:  # Python does not know the arguments of this one
-        return True
-    return True
 
 
 def _entered(function: Callable[[Server[Any]], object], server: Server[Any]) -> AbstractAsyncContextManager[Any]:

@@ -82,8 +82,6 @@ def login(  # noqa: PLR0913 (each option is one)
     if client_secret_env is not None and not secret:
         name = escaped_line(client_secret_env)
         raise click.UsageError(f"The environment variable {name} (`--client-secret-env`) is not set, or empty.")
-    if not Keyboard.is_there():
-        raise click.UsageError("`mcpgen login` needs a terminal: it shows a URL, and you may have to paste one.")
     try:
         parse_address(url)
         login = partial(
@@ -100,6 +98,8 @@ def login(  # noqa: PLR0913 (each option is one)
         for name, option in _OPTIONS.items():
             text = text.replace(f"`{name}`", f"`{option}`")
         raise click.UsageError(text) from None
+    if not Keyboard.is_there():
+        raise click.UsageError("`mcpgen login` needs a terminal: it shows a URL, and you may have to paste one.")
     _run(lambda screen: _log_in(screen, url, oauth, login))
 
 

@@ -16,10 +16,11 @@ from msgspec import UnsetType
 
 from mcpgen.runtime.client.answer_checks import check_root_uri
 from mcpgen.runtime.errors import RequestError, UsageError
+from mcpgen.runtime.protocol.argument_checks import check_parameters, function_name
 from mcpgen.runtime.protocol.capabilities import has_capability
 from mcpgen.runtime.protocol.newest import ClientHandlers, ErrorCode, models
 
-__all__ = ["HandlerFunction", "HandlerFunctions", "Roots", "check_modes", "check_parameters", "handlers_from_functions"]
+__all__ = ["HandlerFunction", "HandlerFunctions", "Roots", "check_modes", "handlers_from_functions"]
 
 HandlerFunction: TypeAlias = Callable[..., Awaitable[Any] | Any]
 """A plain or async function of params and context that returns a result."""
@@ -107,28 +108,6 @@ def _check_function(name: str, function: object) -> None:
     check_parameters(name, function, "params and a context", 2)
 
 
-def _name_of(function: object) -> str:
-    return f"{getattr(function, '__qualname__', type(function).__name__)}()"
-
-
-def check_parameters(name: str, function: Callable[..., object], arguments: str, count: int) -> None:
-    """Check that *function*, given as the option *name*, can be called with *count* arguments.
-
-    Raises:
-        UsageError: It cannot.
-    """
-    try:
-        signature = inspect.signature(function)
-    except (ValueError, TypeError):  # some functions that are written in C have none
-        return
-    try:
-        signature.bind(*[None] * count)
-    except TypeError:
-        raise UsageError(
-            f"`{name}` must be a function that takes {arguments}, but {_name_of(function)} takes {signature}"
-        ) from None
-
-
 def _handler(name: str, function: HandlerFunction) -> HandlerFunction:
     async def handle(self: object, params: Any, context: Any) -> Any:
         del self
@@ -168,7 +147,9 @@ def _checked_result(name: str, function: HandlerFunction, result: Any) -> Any:
         found = f"that of {there}; import it from {here}"
     else:
         found = "None" if result is None else f"a value of type {type(result).__name__}"
-    raise UsageError(f"`{name}` must be a function that returns {expected}, but {_name_of(function)} returned {found}")
+    raise UsageError(
+        f"`{name}` must be a function that returns {expected}, but {function_name(function)} returned {found}"
+    )
 
 
 def _elicit_handler(form: HandlerFunction | None, url: HandlerFunction | None) -> HandlerFunction:
@@ -210,11 +191,11 @@ def _roots_handler(roots: Roots) -> HandlerFunction:
             kind = type(found).__name__
             if isinstance(found, (str, Mapping)) or not isinstance(found, Iterable):
                 raise UsageError(
-                    f"`roots` must be a function that returns a list of Root, but {_name_of(roots)} returned a value "
-                    f"of type {kind}"
+                    f"`roots` must be a function that returns a list of Root, but {function_name(roots)} returned a "
+                    f"value of type {kind}"
                 )
             listed: list[Any] = [*found]
-            _check_roots(listed, f"a function that returns one, but {_name_of(roots)} returned {listed!r}")
+            _check_roots(listed, f"a function that returns one, but {function_name(roots)} returned {listed!r}")
             return models.ListRootsResult(roots=listed)
 
         return call

@@ -16,7 +16,6 @@ import anyio
 from msgspec import Raw, Struct, UnsetType
 
 from mcpgen.runtime.client import input_required
-from mcpgen.runtime.client.handler_functions import check_parameters
 from mcpgen.runtime.errors import (
     InvalidPayload,
     RequestError,
@@ -25,6 +24,7 @@ from mcpgen.runtime.errors import (
     RequestTimedOut,
     UsageError,
 )
+from mcpgen.runtime.protocol.argument_checks import check_parameters
 from mcpgen.runtime.protocol.finite_numbers import check_finite
 from mcpgen.runtime.protocol.messages import ErrorResponse
 from mcpgen.runtime.protocol.spans import has_opentelemetry, note_request_id

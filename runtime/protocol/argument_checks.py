@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from os import PathLike
 from typing import Any, cast
 
@@ -21,10 +22,12 @@ __all__ = [
     "check_method",
     "check_numbers",
     "check_option_names",
+    "check_parameters",
     "check_required_texts",
     "check_strings",
     "check_texts",
     "check_whole_numbers",
+    "function_name",
 ]
 
 
@@ -188,3 +191,26 @@ def check_file_path(name: str, value: object) -> None:
     text = str(cast("object", value))
     if not text or "\0" in text:
         raise UsageError(f"`{name}` is {text!r}; write a path that is not empty and has no NUL character")
+
+
+def check_parameters(name: str, function: Callable[..., object], arguments: str, count: int) -> None:
+    """Check that *function*, given as the option *name*, can be called with *count* arguments.
+
+    Raises:
+        UsageError: It cannot.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (ValueError, TypeError):  # some functions that are written in C have none
+        return
+    try:
+        signature.bind(*[None] * count)
+    except TypeError:
+        raise UsageError(
+            f"`{name}` must be a function that takes {arguments}, but {function_name(function)} takes {signature}"
+        ) from None
+
+
+def function_name(function: object) -> str:
+    """Return how an error names a *function*: ``f()``."""
+    return f"{getattr(function, '__qualname__', type(function).__name__)}()"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
@@ -55,6 +56,8 @@ def _named(module: ModuleType, origin: str, name: str) -> ServerInterface:
     if not _is_server(found):
         kind = "a class" if isinstance(found, type) else f"of type {type(found).__name__}"
         hint = _uvicorn_hint(found, origin, name) or _its_servers(module, origin)
+        if not hint and inspect.isfunction(found) and not inspect.signature(found).parameters:
+            hint = f" If it returns a Server, write `server = {name}()` in the file."
         raise Unservable(f"`{name}` in {origin} is not a Server; it is {kind}.{hint}")
     return found
 

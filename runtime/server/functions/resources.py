@@ -11,7 +11,7 @@ from msgspec import UNSET, Struct, UnsetType, ValidationError
 from msgspec.structs import asdict
 
 from mcpgen.runtime.errors import RequestError, UsageError
-from mcpgen.runtime.protocol.argument_checks import check_icons
+from mcpgen.runtime.protocol.argument_checks import check_icons, check_required_texts
 from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.protocol.pattern_texts import pattern_check
 from mcpgen.runtime.protocol.value_syntax import uri_fault
@@ -142,6 +142,7 @@ class ResourceNotFound(RequestError):  # noqa: N818 (named as those of runtime/e
     """
 
     def __init__(self, uri: str) -> None:
+        check_required_texts(uri=uri)
         super().__init__(ErrorCode.INVALID_PARAMS, "Resource not found", {"uri": uri})
 
 

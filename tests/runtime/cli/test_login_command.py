@@ -138,6 +138,7 @@ async def test_without_a_terminal_the_error_names_the_command(desk: Desk) -> Non
         assert 1 == status
         assert f"run `mcpgen login {world.url}`" in err
         assert (2, True) == _status_and(await desk.run("login", world.url), "needs a terminal")
+        assert (2, False) == _status_and(await desk.run("login", "shop.py"), "needs a terminal")
 
 
 async def test_a_logout_revokes_the_tokens_and_forgets_them(desk: Desk) -> None:

@@ -777,6 +777,14 @@ URL_COMPLAINT = (
         ),
         ("", "demo.py:EchoServer", "Error: `EchoServer` in demo.py is not a Server; it is a class."),
         (
+            "def make():\n    return one",
+            "demo.py:make",
+            (
+                "Error: `make` in demo.py is not a Server; it is of type function. If it returns a Server, write "
+                "`server = make()` in the file."
+            ),
+        ),
+        (
             "from mcpgen import Server\napp = Server('s').asgi()",
             "demo.py:app",
             "Error: `app` in demo.py is not a Server; it is of type Application. Run it with: uvicorn demo:app",

@@ -15,7 +15,7 @@ from mcpgen.runtime.http.auth.assertions import client_assertion, import_jwt
 from mcpgen.runtime.http.client.auth.address_guard import is_loopback_url
 from mcpgen.runtime.http.client.auth.token_store import FileTokenStore, MemoryTokenStore, TokenStore
 from mcpgen.runtime.http.client.http_exchange import import_httpx
-from mcpgen.runtime.protocol.argument_checks import check_flags, check_numbers, check_texts
+from mcpgen.runtime.protocol.argument_checks import check_flags, check_numbers, check_parameters, check_texts
 from mcpgen.runtime.protocol.value_syntax import uri_fault
 
 if TYPE_CHECKING:
@@ -91,6 +91,8 @@ class OAuth:
         check_numbers(login_seconds=login_seconds)
         if visit is not None and not callable(visit):
             raise UsageError(f"`visit` must be a function that gets the URL of the login page, not {visit!r}")
+        if visit is not None:
+            check_parameters("visit", visit, "the URL of the login page", 1)
         if client_metadata_url is not None and not _is_document(client_metadata_url):
             raise UsageError(
                 "`client_metadata_url` must be a URL of https with a path, without . and .. in it, such as "
