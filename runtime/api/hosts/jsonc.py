@@ -131,7 +131,7 @@ class _Parser:
             offset + 1,
             {each.key: each.node.value for each in members},
             tuple(members),
-            len(self._text[:offset].rstrip(" \t\r\n")),
+            end + len(self._text[end:offset].rstrip(" \t\r\n")),
             has_comma and bool(members),
         )
 

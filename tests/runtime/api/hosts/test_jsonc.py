@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, SupportsIndex
 
 import pytest
 from hypothesis import given
@@ -71,3 +71,21 @@ def test_what_is_wrong_is_said_with_its_place_and_without_the_text(text: str, re
 def test_a_number_of_too_many_digits_is_refused() -> None:
     with pytest.raises(JsoncError, match="line 1, column 1: the value is invalid"):
         parse_jsonc("1" * 5000)
+
+
+def test_many_objects_do_not_make_the_text_be_copied_many_times() -> None:
+    copied = 0
+
+    class Text(str):
+        __slots__ = ()
+
+        def __getitem__(self, key: SupportsIndex | slice) -> str:
+            nonlocal copied
+            found = super().__getitem__(key)
+            copied += len(found)
+            return found
+
+    text = Text(f"[{'{},' * 2000}]")
+
+    assert [{}] * 2000 == parse_jsonc(text).value
+    assert copied < 10 * len(text)
