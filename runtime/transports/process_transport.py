@@ -192,6 +192,14 @@ class _ProcessChannel:
     async def drain(self) -> None:
         await self._pump.drain()
 
+    def hold(self) -> None:
+        """Read no more messages of the server until `unhold`."""
+        self._pump.hold()
+
+    def unhold(self) -> None:
+        """Read its messages again."""
+        self._pump.unhold()
+
     async def run(self, endpoint: Endpoint, /) -> None:
         if self._is_closing.is_set():
             return

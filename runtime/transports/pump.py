@@ -45,6 +45,7 @@ class Pump(ABC):
         self._is_abandoned = False
         self._frames: Sequence[Frame | OversizedLine] = ()  # those that wait for the next turn of the loop
         self._shrunk: anyio.Event | None = None  # set by the next write, if a task waits for it
+        self._is_held = False
 
     @property
     def is_full(self) -> bool:
@@ -85,6 +86,14 @@ class Pump(ABC):
 
         An unfinished last line is handed over, too. The caller calls `Endpoint.end_of_input`.
         """
+
+    def hold(self) -> None:
+        """Read no more until `unhold`: there is no room for what is read."""
+        self._is_held = True
+
+    def unhold(self) -> None:
+        """Read again."""
+        self._is_held = False
 
     @abstractmethod
     def _flush_soon(self) -> None:

@@ -115,6 +115,15 @@ class _LoopPump(Pump):
             self._is_stalled = False
             self._loop.remove_writer(self._sink.fd)
 
+    def hold(self) -> None:
+        super().hold()
+        self._pause()
+
+    def unhold(self) -> None:
+        super().unhold()
+        if self._endpoint is not None and not (self._is_reading or self.is_behind or self._over.is_set()):
+            self._resume()
+
     def _on_readable(self) -> None:
         data = self._read()
         if data is None:
@@ -140,7 +149,7 @@ class _LoopPump(Pump):
         self._hand_over(frames)
         if self._frames:
             self._loop.call_soon(self._hand_over_some)
-        elif self._over.is_set():
+        elif self._over.is_set() or self._is_held:
             pass
         elif self._always_reads or not self.is_full:
             self._resume()
@@ -185,7 +194,7 @@ class _LoopPump(Pump):
         if self._flush() and self._is_stalled:
             self._is_stalled = False
             self._loop.remove_writer(self._sink.fd)
-        is_done = self._is_reading or self.is_behind or self._over.is_set()
+        is_done = self._is_reading or self._is_held or self.is_behind or self._over.is_set()
         if not is_done and self._size <= self._resume_at:
             self._resume()
 
@@ -206,6 +215,7 @@ class _TaskPump(Pump):
         super().__init__(source, sink, framer, max_buffered_bytes, side)
         self._filled = anyio.Event()
         self._over = anyio.CancelScope()
+        self._unheld = anyio.Event()  # set by `unhold`
         # Our own limiter: handlers that hang may use up the shared one.
         self._limiter = anyio.CapacityLimiter(2)
 
@@ -216,6 +226,8 @@ class _TaskPump(Pump):
             while True:
                 if not self._always_reads and await self._is_stuck():
                     return
+                while self._is_held:
+                    await self._unheld.wait()
                 data = await self._chunk()
                 self._frames = self._framer.feed(data) if data else self._framer.finish()
                 while frames := self._frames[:_MAX_FRAMES]:
@@ -225,6 +237,14 @@ class _TaskPump(Pump):
                         await checkpoint()
                 if not data:
                     return
+
+    def hold(self) -> None:
+        super().hold()
+        self._unheld = anyio.Event()
+
+    def unhold(self) -> None:
+        super().unhold()
+        self._unheld.set()
 
     async def _is_stuck(self) -> bool:
         """Wait while the pump is full. Return True if the peer has hung up without reading the output."""

@@ -6,12 +6,16 @@ then the process ends and a new one starts. The new process knows nothing of the
 host's ``initialize`` again, and drops the response. Then it tells the host that the lists may have changed. Streams of
 ``subscriptions/listen`` end with their process, as at the shutdown of a server. A process that cannot be started,
 because of an error in the file, stays away until the next change; meanwhile each request gets an error.
+
+Neither side fills the memory of the relay. While the host does not read, nothing more is read from the process, which
+then stops reading, too. While the process does not read, messages from the host wait, and requests that have no room
+get an error. The relay never stops reading from the host for this, so that it sees the end of the input.
 """
 
 from __future__ import annotations
 
 from contextlib import asynccontextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import anyio
 import click
@@ -25,6 +29,7 @@ from mcpgen.runtime.limits import ClientLimits, Limits
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.protocol.subscriptions import SUBSCRIPTION_ID, stream_end
+from mcpgen.runtime.transports.interfaces import Channel
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -33,7 +38,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.cli.server.source_changes import SourceChanges
     from mcpgen.runtime.protocol.framing import Frame, OversizedLine
     from mcpgen.runtime.protocol.messages import RequestId
-    from mcpgen.runtime.transports.interfaces import Channel, Endpoint, MessageWriter, Transport
+    from mcpgen.runtime.transports.interfaces import Endpoint, MessageWriter, Transport
     from mcpgen.runtime.transports.spawner import Spawner
 
 __all__ = ["ReloadedServer"]
@@ -46,12 +51,22 @@ _END_SECONDS: Final = 1.5
 
 # A host that sends more while the server restarts gets errors.
 _MAX_WAITING: Final = 1000
+_MAX_WAITING_BYTES: Final = 16 * 1024 * 1024
 
 # What a new process is told of the session, in this order.
 _REPEATED: Final = ("initialize", "notifications/initialized", "logging/setLevel")
 
 _RESTARTED: Final = "the server was restarted because a file changed; send the request again"
+_IS_BUSY: Final = "the server does not read its messages; wait for its responses, then send the request again"
 _IS_AWAY: Final = "the server does not run, because it has failed; its standard error has the reason"
+
+
+class _Process(Channel, Protocol):
+    """A channel to a process, whose messages need not be read at once."""
+
+    def hold(self) -> None: ...
+
+    def unhold(self) -> None: ...
 
 
 class ReloadedServer:
@@ -111,9 +126,12 @@ class ReloadedServer:
         """Run the process until it exits or a file changes."""
         relay = self._relay
         try:
-            async with self._transport.open(ClientLimits()) as channel:
+            async with self._transport.open(ClientLimits()) as opened:
+                channel = cast("_Process", opened)
                 relay.attach(channel)
                 async with anyio.create_task_group() as group:
+                    group.start_soon(relay.send_waiting, channel)
+                    group.start_soon(relay.unhold, channel)
                     group.start_soon(self._until_exit, channel, group.cancel_scope)
                     await changed.wait()
                     relay.detach()
@@ -157,9 +175,13 @@ class _Relay:
     def __init__(self, writer: MessageWriter) -> None:
         self.server_side: _ServerSide = _ServerSide(self)
         self._writer = writer
-        self._channel: Channel | None = None
+        self._process: _Process | None = None  # the last one
+        self._channel: _Process | None = None  # the same, if it may get messages
         self._is_away = False
         self._waiting: list[bytes] = []
+        self._waiting_bytes = 0
+        self._has_waiting = _Signal()
+        self._is_held = _Signal()
         self._pending: set[object] = set()
         self._streams: set[object] = set()
         self._idle = _Signal()
@@ -167,7 +189,7 @@ class _Relay:
         self._repeated: dict[str, tuple[object, bytes]] = {}
         self._lists: list[str] = []
 
-    def attach(self, channel: Channel) -> None:
+    def attach(self, channel: _Process) -> None:
         """Use a new process: tell it of the session, and send what waits."""
         is_new_session = not self._repeated
         for method in _REPEATED:
@@ -176,10 +198,30 @@ class _Relay:
         if not is_new_session:
             for each in self._lists:
                 self._writer.write(envelope.encode_notification(f"notifications/{each}/list_changed"))
-        self._channel, self._is_away = channel, False
-        waiting, self._waiting = self._waiting, []
-        for frame in waiting:
+        self._process = self._channel = channel
+        self._is_away = False
+        for frame in self._taken():
             channel.write(frame)
+
+    async def send_waiting(self, channel: _Process) -> None:
+        """Pass on what waits, as fast as the process reads."""
+        while True:
+            await self._has_waiting.wait()
+            await channel.drain()
+            while self._waiting and self._channel is channel and not channel.is_full:
+                frame = self._waiting.pop(0)
+                self._waiting_bytes -= len(frame)
+                channel.write(frame)
+            if not self._waiting or self._channel is not channel:
+                self._has_waiting.clear()
+
+    async def unhold(self, channel: _Process) -> None:
+        """Read the messages of the process again whenever the host has read some."""
+        while True:
+            await self._is_held.wait()
+            await self._writer.drain()
+            self._is_held.clear()
+            channel.unhold()
 
     def detach(self) -> None:
         """Keep the messages of the host from now on."""
@@ -199,6 +241,8 @@ class _Relay:
         Spec:
             2026-07-28, basic/patterns/cancellation: MUST send a cancellation when it tears a stream down.
         """
+        if reason is not _RESTARTED:
+            self._taken()
         kept: set[object] = {each for each, _ in self._repeated.values()} if reason is _RESTARTED else set()
         kept |= {each.id for frame in self._waiting for each in messages_of(frame)}
         for each in self._pending - kept:
@@ -206,6 +250,11 @@ class _Relay:
                 self._end_stream(each)
             else:
                 self._fail(each, reason)
+
+    def _taken(self) -> list[bytes]:
+        """Return what waits; it waits no longer."""
+        taken, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        return taken
 
     def _end_stream(self, request_id: Any) -> None:  # noqa: ANN401 (an id that JSON can express)
         cancelled, result = stream_end(request_id)
@@ -241,13 +290,17 @@ class _Relay:
         for each in requests:
             self._pending.add(each.id)
             self._idle.clear()
-        if self._channel is not None:
+        size = self._waiting_bytes + len(frame)
+        is_too_much = len(self._waiting) >= _MAX_WAITING or size > _MAX_WAITING_BYTES
+        if self._channel is not None and not self._waiting and not self._channel.is_full:
             self._channel.write(frame)
-        elif self._is_away or len(self._waiting) >= _MAX_WAITING:
+        elif self._is_away or is_too_much:
             for each in requests:
-                self._fail(each.id, _IS_AWAY)
+                self._fail(each.id, _IS_AWAY if self._is_away else _IS_BUSY)
         else:
             self._waiting.append(frame)
+            self._waiting_bytes = size
+            self._has_waiting.set()
 
     def end_of_input(self) -> None:
         """Nothing to do: the process gets the end of its input when it is closed."""
@@ -272,6 +325,9 @@ class _Relay:
             elif each.method == "notifications/subscriptions/acknowledged":
                 self._streams.add(_id_in(each.params, "_meta", SUBSCRIPTION_ID))
         self._writer.write(frame)
+        if self._writer.is_full and self._process is not None:
+            self._process.hold()
+            self._is_held.set()
 
 
 class _ServerSide:
@@ -293,7 +349,7 @@ class _ServerSide:
         return nullcontext()
 
     async def ready(self) -> None:
-        """A relay is always ready: messages wait in the writer."""
+        """Not called by a process: `_Relay` holds it."""
 
     def end_of_input(self) -> None:
         """Nothing to do: `Channel.run` returns."""

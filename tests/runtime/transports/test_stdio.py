@@ -399,6 +399,25 @@ async def test_a_client_reads_whatever_it_has_to_write(pipes: Line) -> None:
         assert talk.pump.is_full
 
 
+async def test_a_client_that_is_held_reads_no_more_until_it_is_not(pipes: Line) -> None:
+    async with talking(pipes, side="client") as talk:
+        await send(pipes, ask(1))
+        while not talk.endpoint.received:
+            await anyio.lowlevel.checkpoint()
+        talk.pump.hold()
+        for number in range(2, 6):
+            await send(pipes, ask(number))
+            talk.pump.write(b"1")  # a write does not make it read
+            for _ in range(20):
+                await anyio.lowlevel.checkpoint()
+
+        assert len(talk.endpoint.received) <= 2  # on trio, it already waited for the next chunk
+
+        talk.pump.unhold()
+        while sum(map(len, talk.endpoint.received)) < 5:
+            await anyio.lowlevel.checkpoint()
+
+
 async def test_flushed_returns_when_all_is_written(wire: Line) -> None:
     async with talking(wire) as talk:
         await talk.pump.flushed()
