@@ -78,6 +78,8 @@ async def test_the_issuer_says_what_a_token_allows(issuer: Issuer) -> None:
         {"nbf": 9_999_999_999},
         {"cnf": {"jkt": "x"}},
         {"sub": None, "client_id": None},
+        {"sub": 7},  # all users with such a subject would be one: the client
+        {"sub": ["ann"]},
     ],
 )
 async def test_an_answer_that_does_not_fit_refuses_the_token(issuer: Issuer, changes: dict[str, Any]) -> None:

@@ -88,6 +88,8 @@ def access_of(claims: Mapping[str, Any], issuer: str, expected: ExpectedToken, s
         raise InvalidToken("the token was not issued for this server")
     if claims.get(_CONFIRMATION) is not None:
         raise InvalidToken("the token is bound to a key, and this server accepts bearer tokens only")
+    if not isinstance(claims.get("sub"), str | None):  # without it, all users would be one: the client
+        raise InvalidToken("the subject of the token is not a text")
     subject, client_id = _text(claims, "sub"), _text(claims, "client_id", "azp", "appid", "cid")
     if not subject and not client_id:
         raise InvalidToken("the token names neither a subject nor a client")
