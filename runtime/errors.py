@@ -174,7 +174,8 @@ class InvalidPayload(PeerError):  # noqa: N818 (as the tree above names it)
     def __str__(self) -> str:
         place = f" at {printable(self.pointer)}" if self.pointer else ""
         verb = "are" if self.what.startswith("the params") else "is"
-        return f"{self.what} {verb} not valid in {self.revision}{place}: {printable(self.reason)}"
+        named = f" in {self.revision}" if self.revision else ""
+        return f"{self.what} {verb} not valid{named}{place}: {printable(self.reason)}"
 
 
 class InvalidStructuredContent(InvalidPayload):
@@ -303,7 +304,8 @@ class UnsupportedByPeer(McpgenError):  # noqa: N818 (as the tree above names it)
         super().__init__(what, reason)
 
     def __str__(self) -> str:
-        return f"{self.what} cannot be sent to this peer of {self.revision}: {self.reason}"
+        named = f" of {self.revision}" if self.revision else ""
+        return f"{self.what} cannot be sent to this peer{named}: {self.reason}"
 
 
 class TransportClosed(McpgenError):  # noqa: N818 (as the tree above names it)

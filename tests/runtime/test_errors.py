@@ -9,7 +9,7 @@ from importlib.resources import files
 import mcpgen
 from mcpgen import runtime
 from mcpgen.runtime import errors, limits
-from mcpgen.runtime.errors import McpgenError
+from mcpgen.runtime.errors import InvalidPayload, McpgenError, UnsupportedByPeer
 
 DRAWN = re.compile(r"(?P<indent>(?:│   |    )*)(?:├── |└── )(?P<name>\w+)(?:.*\((?P<module>mcpgen\.[\w.]+)\))?")
 
@@ -45,6 +45,14 @@ def test_the_tree_has_every_exception_of_errors_and_every_public_one() -> None:
     own = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, McpgenError)}
 
     assert public | own == (public | own) & {"McpgenError", *drawn()}
+
+
+def test_an_error_without_a_revision_names_none() -> None:
+    invalid = InvalidPayload(revision="", pointer="/data", what="an error of rooms/list", reason="no JSON")
+    unsupported = UnsupportedByPeer(revision="", what="roots/list", reason="the client has not sent initialize")
+
+    assert "an error of rooms/list is not valid at /data: no JSON" == str(invalid)
+    assert "roots/list cannot be sent to this peer: the client has not sent initialize" == str(unsupported)
 
 
 def test_the_modules_that_limits_refers_to_exist() -> None:
