@@ -93,9 +93,9 @@ def serve(  # noqa: PLR0913 (the options of the command)
 
     Over HTTP, clients of all revisions use the same endpoint; clients of 2024-11-05 can also use /sse.
 
-    At a loopback address (127.0.0.1, ::1), the server accepts only requests whose Host header and Origin header name
-    this machine. At any other address, it accepts every Host header, but no requests from web pages. --allow-host and
-    --allow-origin replace these defaults. Behind a reverse proxy, use both to give the public names.
+    At a loopback address (127.0.0.1, ::1), the server accepts only requests whose Host header and Origin header (if
+    present) name this machine. At any other address, it accepts every Host header, but no requests from web pages.
+    --allow-host and --allow-origin replace these defaults. Behind a reverse proxy, use both to give the public names.
 
     The server has limits, for example on sessions, and divides them fairly between the addresses of its clients. Behind
     a reverse proxy, all clients have the address of the proxy. Name this address with --trusted-proxy: the server then

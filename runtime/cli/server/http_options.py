@@ -211,7 +211,7 @@ def _introspection(issuers: tuple[str, ...], id_variable: str, secret_variable: 
 
     if len(issuers) > 1:
         raise click.UsageError(
-            "`--auth-introspection` needs a single `--auth-issuer`: opaque tokens do not name theirs."
+            "`--auth-introspection` needs a single `--auth-issuer`: opaque tokens do not name their issuer."
         )
     values = [os.environ.get(each, "") for each in (id_variable, secret_variable)]
     for name, value in zip((id_variable, secret_variable), values, strict=True):
