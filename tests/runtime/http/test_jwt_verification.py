@@ -219,6 +219,13 @@ async def test_a_key_for_something_else_is_not_used(issuer: Issuer, change: dict
     assert "not signed with a key" in await refusal(verifier(issuer), issuer.token())
 
 
+async def test_a_private_key_is_reported_with_its_url(issuer: Issuer, caplog: pytest.LogCaptureFixture) -> None:
+    issuer.documents["/keys"] = {"keys": [public_jwk(issuer.key, "k1") | {"d": "private"}]}
+    await refusal(verifier(issuer), issuer.token())
+
+    assert f"{issuer.url}/keys publishes a private key" in caplog.text
+
+
 async def test_a_short_rsa_key_is_not_used(issuer: Issuer) -> None:
     short = rsa.generate_private_key(65537, 1024)  # noqa: S505 (what it refuses)
     issuer.documents["/keys"] = {"keys": [public_jwk(short, "k1", "RS256")]}
@@ -231,7 +238,7 @@ async def test_a_short_rsa_key_is_not_used(issuer: Issuer) -> None:
 @pytest.mark.parametrize(("bits", "is_usable"), [(16_384, True), (20_000, False)])
 def test_an_rsa_key_that_would_take_long_is_not_used(bits: int, *, is_usable: bool) -> None:
     modulus = urlsafe_b64encode((2**bits - 1).to_bytes(bits // 8)).decode().rstrip("=")
-    [key] = key_sets._usable([{"kty": "RSA", "e": "AQAB", "n": modulus}])
+    [key] = key_sets._usable([{"kty": "RSA", "e": "AQAB", "n": modulus}], "https://login.example.com/keys")
 
     assert is_usable == (key.usable_for("RS256") is not None)
 

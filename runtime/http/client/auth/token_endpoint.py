@@ -150,7 +150,7 @@ class TokenEndpoint:
         try:
             return decode_tokens(found.body)
         except InvalidReply as invalid:
-            raise LoginFailed(f"{invalid}; tell this the operator of the authorization server") from None
+            raise LoginFailed(f"{invalid}; tell the operator of the authorization server") from None
 
     async def _answered(self, form: Mapping[str, str]) -> AuthReply:
         """Send *form*; once more if the endpoint demands a nonce."""

@@ -156,7 +156,7 @@ class KeySet:
                 raise
             _LOG.warning("old keys of %s are used: %s", self._issuer, str(unavailable) or "it does not answer")
             return
-        self._keys = _usable(document.get("keys"))
+        self._keys = _usable(document.get("keys"), url)
         self._fetched = self._clock()
         if not self._keys:
             _LOG.error("%s has no keys that can be used, so all its tokens are refused", url)
@@ -190,15 +190,15 @@ class _Key:
         return key if is_fitting else None
 
 
-def _usable(members: object) -> list[_Key]:
-    """Return the keys that may sign tokens; others are left out."""
+def _usable(members: object, url: str) -> list[_Key]:
+    """Return the keys of *url* that may sign tokens; others are left out."""
     found: list[_Key] = []
     for each in cast("list[object]", members)[:_MAX_KEYS] if isinstance(members, list) else ():
         if not isinstance(each, dict):
             continue
         key = cast("dict[str, Any]", each)
         if "d" in key:
-            _LOG.error("an issuer publishes a private key, which is not used")
+            _LOG.error("%s publishes a private key, which is not used; tell the operator of the issuer", url)
         elif key.get("use", "sig") == "sig" and key.get("kty") in FAMILIES.values():
             found.append(_Key(key))
     return found
