@@ -105,7 +105,7 @@ class HttpCluster:
         tasks = self._state.engine.tasks
         if tasks is not None and not tasks.is_shared:
             raise UsageError(
-                "`cluster` needs a store that workers share for a server with tasks: pass "
+                "with `cluster`, a server with tasks needs a task store that its workers share: pass "
                 "`tasks=RedisTaskStore(url, name=…)` to the server, or SqliteTaskStore(path) on one machine"
             )
 

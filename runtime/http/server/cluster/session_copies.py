@@ -247,7 +247,7 @@ class SessionCopies:
             except ClusterUnavailable as error:
                 _LOG.debug("%s", error)  # the worker has logged it
             await anyio.sleep(_HOME_SECONDS)
-        _LOG.warning("a message for the stream of a session is dropped: its home does not listen")
+        _LOG.warning("a message for the stream of a session is dropped: the worker that has the stream does not listen")
 
     async def end(self, session_id: str) -> None:
         """End a session in all workers."""

@@ -581,7 +581,7 @@ def test_workers_need_a_task_store_that_they_share() -> None:
     def slow() -> str:
         return ""
 
-    with pytest.raises(UsageError, match="`cluster` needs a store that workers share"):
+    with pytest.raises(UsageError, match="needs a task store that its workers share"):
         server.asgi(cluster=MemoryCluster())
 
 
