@@ -239,7 +239,7 @@ def send_notification(
         params.elicitation_id, session.principal
     ):
         # 2025-11-25, client/elicitation, "Completion Notifications for URL Mode Elicitation".
-        _LOG.warning("%s was not sent: its elicitation was asked of another client", method)
+        _LOG.warning("%s was not sent: its elicitation was sent to another client", method)
         return
     _send_marked(session, exchange, method, data)
 

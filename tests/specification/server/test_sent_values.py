@@ -522,7 +522,7 @@ async def test_the_end_of_an_elicitation_that_another_client_got_is_reported_to_
         by_other, by_itself = await other.call("finish"), await peer.call("finish")
 
     assert ["done"] == [each["result"]["content"][0]["text"] for each in by_other]
-    assert "was asked of another client" in caplog.text
+    assert "was sent to another client" in caplog.text
     assert "notifications/elicitation/complete" == by_itself[0]["method"]
 
 
