@@ -84,7 +84,7 @@ class EventLoopThread:
         if threading.get_ident() == self._thread:
             raise UsageError(
                 "a function that answers the server, or `on_progress`, calls the blocking client, which would wait for "
-                "itself; write an `async def` that uses `context.client`"
+                "itself; to answer the server, write an `async def` that uses `context.client`"
             )
 
     def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:

@@ -224,7 +224,7 @@ def test_a_function_that_calls_the_blocking_client_is_told_so() -> None:
         client.close()
 
     with connect_sync(server, elicit=call_back, revisions=["2026-07-28"]) as client:
-        with pytest.raises(UsageError, match="which would wait for itself; write an `async def`"):
+        with pytest.raises(UsageError, match="which would wait for itself; to answer the server, write an `async def`"):
             client.call_tool("ask")
         with pytest.raises(UsageError, match="which would wait for itself"):
             client.call_tool("steps", on_progress=close_it)
