@@ -75,14 +75,16 @@ _options = (
         "--extension",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="The schema document of an extension instead. Needs --id, --base and --out.",
+        help="Use this schema document of an extension instead of an official revision. Needs --id, --base and --out.",
     ),
     click.option(
         "--id", "identifier", metavar="ID", default="", help="With --extension: its identifier, com.example/name."
     ),
     click.option("--base", metavar="R", default="", help="With --extension: the official revision that it extends."),
     click.option(
-        "--copy-base", is_flag=True, help="With --extension: copy the bindings of R too, so that msgspec suffices."
+        "--copy-base",
+        is_flag=True,
+        help="With --extension: copy the bindings of R too, so that the output needs only msgspec.",
     ),
     click.option(
         "--out",

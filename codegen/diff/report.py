@@ -57,7 +57,7 @@ def markdown(diff: Diff) -> str:
     for section in sections(diff):
         blocks += [f"## {section.title}", "\n".join(_table(section, has_rules=_has_rules(diff)))]
     if _has_rules(diff):
-        legend = "A rule is the declared change that covers the row. Rows without one need no declared change."
+        legend = "A rule is the declared change that covers the row. Rows with an empty cell need no declared change."
         blocks.append("\n".join([legend, *_uncovered(diff)]))
     return "\n\n".join(blocks) + "\n"
 

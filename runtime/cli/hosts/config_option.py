@@ -44,8 +44,8 @@ CONFIG: Final = click.option(
     "--config",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="In place of TARGET: a configuration of a host, such as ~/.cursor/mcp.json. The command uses its only "
-    "server, or the one that --server names.",
+    help="In place of TARGET: a configuration of a host, such as ~/.cursor/mcp.json. If it has several servers, "
+    "--server chooses one.",
 )
 TRACE_CONFIG: Final = click.option(
     "--config",
