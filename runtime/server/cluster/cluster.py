@@ -32,7 +32,7 @@ class ClusterUnavailable(McpgenError):  # noqa: N818 (named as those of runtime/
         super().__init__(reason)
 
     def __str__(self) -> str:
-        return f"the workers of this server cannot reach their cluster: {self.reason}"
+        return f"the cluster of this server cannot be used: {self.reason}"
 
 
 class Cluster(Protocol):

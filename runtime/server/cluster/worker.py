@@ -354,7 +354,7 @@ class ClusterWorker:
         await self.send(self.number, Beat(self._beat_count))
         if not self._is_reachable:
             self._is_reachable = True
-            _LOG.warning("the cluster can be reached again")
+            _LOG.warning("the cluster can be used again")
 
     async def _claim_number(self) -> None:
         """Renew the record of this worker; take another number if another worker has this one."""

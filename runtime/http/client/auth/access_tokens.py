@@ -229,7 +229,9 @@ class AccessTokens:
         except McpgenError as failure:
             flight.failure = failure
         except Exception as failure:  # noqa: BLE001 (the boundary: a store of the program, or a bug)
-            flight.failure = LoginFailed(f"unexpectedly, {type(failure).__name__} was raised; its cause says more")
+            flight.failure = LoginFailed(
+                f"unexpectedly, {type(failure).__name__} was raised; this error has it as its `__cause__`"
+            )
             flight.failure.__cause__ = failure
         except BaseException:
             flight.failure = LoginFailed("the connection was closed; connect again")
@@ -377,7 +379,7 @@ class AccessTokens:
             LoginFailed: They are not bound to a key, although the program demands it.
         """
         if tokens is not None and tokens.key is None and self._credentials.dpop == "on":
-            raise LoginFailed("the authorization server has not bound the token to the key; pass another `dpop`")
+            raise LoginFailed("the authorization server has not bound the token to the key; pass dpop='auto'")
         self._use(tokens)
         await self._store.save(self._key, None if tokens is None else msgspec.json.encode(tokens))
 
