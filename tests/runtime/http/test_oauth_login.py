@@ -703,6 +703,18 @@ async def test_an_overloaded_server_is_not_taken_for_an_old_one() -> None:
         assert f"GET {METADATA}" not in world.asked
 
 
+@spec("2025-03-26", "basic/authorization#overview", "f1221d76")
+@pytest.mark.parametrize("status", [429, 503])
+async def test_an_overloaded_old_server_is_not_taken_for_one_without_metadata(status: int) -> None:
+    async with login_world() as world:
+        world.overrides[PRM] = (404, {}, b"")
+        world.overrides[METADATA] = (status, {}, b"")
+        with pytest.raises(LoginFailed, match=f"answered {status}; try again later"):
+            await greet(world, world.oauth())
+
+        assert ([], []) == (world.registrations, world.logins)
+
+
 @spec("2025-11-25", "basic/authorization#protected-resource-metadata-discovery-requirements", "c154bd6e")
 @spec(
     "2026-07-28",

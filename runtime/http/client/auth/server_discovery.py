@@ -143,7 +143,9 @@ def _metadata_in(reply: AuthReply, url: str, issuer: str, *, is_given: bool) -> 
 
 async def _legacy(requests: AuthRequests, server_url: str, issuer: str | None) -> Discovery:
     """Return the authorization server at the origin of the MCP server, by the rules of 2025-03-26."""
-    reply = await requests.get(legacy_metadata_url(server_url), {REVISION: LEGACY_REVISION})
+    url = legacy_metadata_url(server_url)
+    reply = await requests.get(url, {REVISION: LEGACY_REVISION})
+    _check_answers(reply, url)
     metadata, is_guess = legacy_endpoints(server_url), True
     if reply.is_success:
         try:
