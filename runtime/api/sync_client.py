@@ -164,7 +164,8 @@ class SyncClient(BlockingClient["Client"]):
         Nothing is sent to a server of a stateless revision: such a server requests the roots when it needs them.
 
         Raises:
-            UsageError: The option `roots` is a list, so the client has declared that the roots do not change.
+            UsageError: The client has declared that the roots do not change: `roots` is a list, or the handlers have no
+                capability `roots.listChanged`.
         """
         return self._thread.run(lambda: self._client.roots_changed())
 

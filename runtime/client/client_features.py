@@ -92,7 +92,7 @@ class ClientFeatures:
         """Check that a server of *revision* may be notified of a change of the roots.
 
         Raises:
-            UsageError: The roots are a list, which cannot change, or there are none.
+            UsageError: The client has declared that the roots do not change, or there are none.
         """
         is_stateless = registry.revision(revision).era == "stateless"  # such a server requests the roots each time
         capabilities = self.capabilities(revision)
@@ -100,7 +100,8 @@ class ClientFeatures:
             if not has_capability(capabilities, ("roots",)):
                 raise UsageError("this client offers no roots; pass a function: connect(…, roots=function)")
             raise UsageError(
-                "`roots` is a list, so the roots cannot change; pass a function instead: connect(…, roots=function)"
+                "this client has declared that its roots do not change; pass a function instead of a list: connect(…, "
+                "roots=function), or with handlers: connect(…, capabilities={'roots': {'listChanged': True}})"
             )
 
     def capabilities(self, revision: str) -> Mapping[str, object]:

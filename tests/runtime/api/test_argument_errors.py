@@ -206,13 +206,33 @@ def test_a_wrong_argument_of_connect_is_named(options: dict[str, Any], told: str
 
 
 @pytest.mark.parametrize(
-    ("roots", "told"), [(None, "this client offers no roots; pass a function"), ([], "`roots` is a list, so the roots")]
+    ("roots", "told"),
+    [
+        (None, "this client offers no roots; pass a function"),
+        ([], "this client has declared that its roots do not change"),
+    ],
 )
 def test_a_change_of_roots_that_cannot_change_says_why(roots: Any, told: str) -> None:
     with connect_as(server, "2025-11-25", roots=roots) as client, pytest.raises(UsageError) as caught:
         client.roots_changed()
 
     assert str(caught.value).startswith(told)
+
+
+def test_handlers_of_roots_are_told_how_to_declare_that_the_roots_change() -> None:
+    class Folders(old.ClientHandlers[object]):
+        async def list_roots(self, params: old.RequestParams, context: object, /) -> old.ListRootsResult:
+            raise NotImplementedError
+
+    async def change(**options: Any) -> None:
+        async with connect(server, native_revision="2025-11-25", revisions=["2025-11-25"], **options) as client:
+            await client.roots_changed()
+
+    with pytest.raises(UsageError, match="with handlers: connect") as caught:
+        asyncio.run(change(handlers=Folders()))
+
+    assert "is a list" not in str(caught.value)
+    asyncio.run(change(handlers=Folders(), capabilities={"roots": {"listChanged": True}}))
 
 
 @pytest.mark.parametrize("given", [5, "abc", {"a": 1}, ["/work"]])
