@@ -694,6 +694,36 @@ async def test_a_client_without_2025_03_26_does_not_log_in_by_its_rules(revision
         assert {f"GET {PRM}", "GET /.well-known/oauth-protected-resource"} >= set(world.asked)
 
 
+@spec("2025-11-25", "basic/authorization#resource-parameter-implementation", "c612ba04")
+@spec(
+    "2026-07-28",
+    "basic/authorization/security-considerations#token-audience-binding-and-validation",
+    "4638c2c1",
+)
+@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", "2026-07-28"])
+async def test_a_client_without_2025_03_26_does_not_refresh_what_its_rules_have_got(
+    revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with login_world() as world:
+        oauth = world.oauth()
+        world.overrides[PRM] = (404, {}, b"")
+        world.lifetime = 25  # it is refreshed some time before its end
+        await greet(world, oauth)
+        del world.overrides[PRM]
+        world.forms.clear()
+        await greet(world, oauth, revisions=[revision])
+        assert [] == world.forms
+
+        world.revoke()
+        world.lifetime = 3600
+        later = time.time() + 30
+        monkeypatch.setattr("time.time", lambda: later)
+        await greet(world, oauth, revisions=[revision])
+
+        assert [("authorization_code", world.url)] == [(form["grant_type"], form["resource"]) for form in world.forms]
+        assert world.url == world.logins[1]["resource"]
+
+
 async def test_an_overloaded_server_is_not_taken_for_an_old_one() -> None:
     async with login_world() as world:
         world.overrides[PRM] = (503, {}, b"")

@@ -248,9 +248,15 @@ class AccessTokens:
 
     async def _refresh_expired(self, expired: Tokens) -> None:
         """Replace tokens that have expired, if that needs no login; otherwise forget them, so that the server asks."""
-        if not await self._adopt_newer(expired):
-            found = None if expired.refresh_token is None else await self._refreshed(expired, expired.refresh_token)
-            await self._keep(found)
+        if await self._adopt_newer(expired):
+            return
+        if expired.resource is None and not self._allows_legacy:
+            # A refresh would name no resource. Other programs may refresh the tokens, so they stay in the store.
+            if expired.has_expired(time.time()):
+                self._use(None)
+            return
+        found = None if expired.refresh_token is None else await self._refreshed(expired, expired.refresh_token)
+        await self._keep(found)
 
     async def _renew(self, refused: Tokens | None, challenge: Challenge | None) -> None:
         """Replace tokens that the server refuses."""
