@@ -92,11 +92,12 @@ def resource_metadata_urls(server_url: str, named: str | None) -> list[str]:
         2026-07-28, basic/authorization/authorization-server-discovery, "Protected Resource Metadata Discovery
         Requirements".
     """
-    origin, path = origin_of(server_url), urlsplit(server_url).path.rstrip("/")
+    origin, path = origin_of(server_url), urlsplit(server_url).path
     urls = [] if named is None else [named]
-    if path:
+    # RFC 9728 removes only a slash that is the whole path. Many servers also remove one after a longer path.
+    if path != "/":
         urls.append(f"{origin}{_RESOURCE}{path}")
-    urls.append(f"{origin}{_RESOURCE}")
+    urls += [f"{origin}{_RESOURCE}{path.rstrip('/')}", f"{origin}{_RESOURCE}"]
     return list(dict.fromkeys(urls))
 
 

@@ -173,7 +173,8 @@ PRM = "/.well-known/oauth-protected-resource"
         ("https://a.example/public/mcp", None, [f"{PRM}/public/mcp", PRM]),
         ("https://a.example/", None, [PRM]),
         ("https://a.example", None, [PRM]),
-        ("https://a.example/mcp/?tenant=1", None, [f"{PRM}/mcp", PRM]),
+        ("https://a.example/mcp/", None, [f"{PRM}/mcp/", f"{PRM}/mcp", PRM]),
+        ("https://a.example/mcp?tenant=1", None, [f"{PRM}/mcp", PRM]),
         ("https://a.example/mcp", "https://a.example/odd", ["/odd", f"{PRM}/mcp", PRM]),
     ],
 )
