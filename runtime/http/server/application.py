@@ -100,7 +100,8 @@ class Application:
         auth: Protect | None = None,
         health: str | None = None,
     ) -> None:
-        self._path, self._sse_path, self._message_path = path, sse_path, message_path
+        self._path, self._message_path = path, message_path
+        self._sse_path = sse_path if _LEGACY_SSE_REVISION in engine.handlers.handshake_revisions else None
         named = {} if health is None else {"health": health}
         check_paths(path=path, sse_path=sse_path, message_path=message_path, **named)
         self._health = None if health is None else HealthCheck(health)
@@ -314,11 +315,10 @@ class Application:
     def _route(self, path: str) -> Callable[..., Awaitable[None]] | None:
         if _is_same(path, self._path):
             return self._serve_endpoint
-        if _LEGACY_SSE_REVISION in self._engine.handlers.handshake_revisions:
-            if _is_same(path, self._sse_path):
-                return self._serve_sse
-            if path == self._message_path:
-                return self._serve_message
+        if self._sse_path is not None and _is_same(path, self._sse_path):
+            return self._serve_sse
+        if self._sse_path is not None and path == self._message_path:
+            return self._serve_message
         return None
 
     def _serve_endpoint(

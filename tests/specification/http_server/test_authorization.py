@@ -268,6 +268,31 @@ async def test_only_tokens_for_this_server_are_accepted() -> None:
     assert [200, 200] == [each.status for each in served]
 
 
+@spec("2025-11-25", "basic/authorization#access-token-privilege-restriction", "02acde26", "4e6976ac")
+@spec(
+    "2026-07-28",
+    "basic/authorization/security-considerations#access-token-privilege-restriction",
+    "c878d6d7",
+    "d01e5c7a",
+)
+async def test_a_server_without_http_sse_refuses_tokens_for_its_url() -> None:
+    server = Server("files", revisions=["2025-11-25", STATELESS])
+
+    @server.tool
+    def look() -> str:
+        return "seen"
+
+    with running_issuer() as issuer:
+        async with protected(server, auth=Protect(resource=RESOURCE, issuers=[issuer.url])) as web:
+            foreign = issuer.token(aud="https://mcp.example.com/sse")
+            refused = await ask(web, foreign, "tools/call", name="look", arguments={})
+            served = await ask(web, issuer.token(aud=RESOURCE), "tools/call", name="look", arguments={})
+            document = await web.ask("GET", f"{METADATA}/sse")
+
+    assert (401, 200) == (refused.status, served.status)
+    assert 404 == document.status
+
+
 @spec("2024-11-05", "basic/transports#security-warning", "2680f701")
 @spec("2025-03-26", "basic/transports#security-warning", "2680f701")
 @spec("2025-06-18", "basic/transports#security-warning", "2680f701")

@@ -3,8 +3,9 @@
 Theory of operation. RFC 9728 puts the metadata of ``https://example.com/api/mcp`` at
 ``https://example.com/.well-known/oauth-protected-resource/api/mcp``. Some clients know only the path without a suffix,
 so the document of the endpoint is there, too. The endpoint of HTTP+SSE is another resource, with a document of its own,
-because clients compare ``resource`` with the URL that they call. All URLs come from the configuration: the Host header
-is the client's.
+because clients compare ``resource`` with the URL that they call. If the application does not serve HTTP+SSE, this URL
+can belong to another server, so there is no document for it, and tokens for it are refused. All URLs come from the
+configuration: the Host header is the client's.
 
 Spec:
     RFC 9728, sections 2 and 3; 2025-11-25, basic/authorization, "Protected Resource Metadata Discovery Requirements".
@@ -43,7 +44,7 @@ class ResourceMetadata:
     Args:
         protect: The configuration.
         path: The path of the endpoint.
-        sse_path: The path of the stream of HTTP+SSE.
+        sse_path: The path of the stream of HTTP+SSE; None if there is none.
 
     Attributes:
         url: The URL of the document of the endpoint.
@@ -51,7 +52,7 @@ class ResourceMetadata:
         resources: The URLs of the endpoint and of the stream of HTTP+SSE.
     """
 
-    def __init__(self, protect: Protect, path: str, sse_path: str) -> None:
+    def __init__(self, protect: Protect, path: str, sse_path: str | None) -> None:
         own_path = urlsplit(protect.resource).path
         origin = protect.resource[: len(protect.resource) - len(own_path)] if own_path else protect.resource
         own_path = "" if own_path == "/" else own_path
@@ -60,7 +61,7 @@ class ResourceMetadata:
         main = _document(protect, protect.resource)
         self._documents: dict[str, bytes] = {"": main, _suffix(own_path): main, _suffix(path): main}
         self.resources: tuple[str, ...] = (protect.resource,)
-        if own_path and own_path.rstrip("/").endswith(path.rstrip("/")):
+        if sse_path is not None and own_path and own_path.rstrip("/").endswith(path.rstrip("/")):
             outer = own_path.rstrip("/").removesuffix(path.rstrip("/"))
             sse_resource = f"{origin}{outer}{sse_path}"
             self.sse_url = f"{origin}{WELL_KNOWN}{outer}{sse_path}"

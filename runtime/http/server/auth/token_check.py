@@ -69,7 +69,7 @@ class TokenCheck:
     Args:
         protect: The configuration.
         path: The path of the endpoint.
-        sse_path: The path of the stream of HTTP+SSE.
+        sse_path: The path of the stream of HTTP+SSE; None if there is none.
         clock: Returns the seconds since 1970.
 
     Attributes:
@@ -79,7 +79,9 @@ class TokenCheck:
         UsageError: Something that the verification needs is not installed.
     """
 
-    def __init__(self, protect: Protect, path: str, sse_path: str, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, protect: Protect, path: str, sse_path: str | None, clock: Callable[[], float] = time.time
+    ) -> None:
         self.metadata: ResourceMetadata = ResourceMetadata(protect, path, sse_path)
         self._protect = protect
         self._clock = clock
