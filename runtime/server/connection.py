@@ -321,7 +321,9 @@ class Connection(SessionOutput):
         seconds = input_required.expire_parked(self._engine)
         try:
             while seconds is not None:
-                await anyio.sleep(seconds)
+                earlier = self._engine.set_expiry_timer(seconds)
+                with anyio.move_on_after(seconds):
+                    await earlier.wait()
                 seconds = input_required.expire_parked(self._engine)
         finally:
             self._engine.is_expiring = False

@@ -30,7 +30,7 @@ from mcpgen.runtime.server.ledger import HANDLER_BYTES, Ledger
 from mcpgen.runtime.server.list_changes import ListChanges
 from mcpgen.runtime.server.parked_requests import ParkedRequests
 from mcpgen.runtime.server.request_state import RequestStateSealer
-from mcpgen.runtime.transports.event_loops import running_loop
+from mcpgen.runtime.transports.event_loops import call_soon, running_loop
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
@@ -108,6 +108,8 @@ class Engine:
         process: Names this engine in them.
         view_name: Tells the view of a server that this engine serves from other views; empty for the server itself.
         is_expiring: Whether a connection already expires parked requests and tasks.
+        expiry_timer: What ends its wait for the next expiry, when the wait ends by itself, and its event loop; None
+            before the first wait.
         on_change: Tells the other workers of a change, and of whose call has made it; None if there are none.
     """
 
@@ -148,6 +150,7 @@ class Engine:
         self._debug: bool | None = None
         self._deprecations: set[str] = set()
         self.is_expiring: bool = False
+        self.expiry_timer: tuple[anyio.Event, float, EventLoop] | None = None
         self.on_change: Callable[[str, str | None, str], object] | None = None
         self.connections: dict[SessionOutput, EventLoop] = {}
         self._changes = ChangeDelivery(self.connections)
@@ -241,6 +244,19 @@ class Engine:
     def new_token(self) -> str:
         """Return a text that cannot be guessed."""
         return urlsafe_b64encode(os.urandom(16)).rstrip(b"=").decode()  # `secrets` takes a millisecond to import
+
+    def set_expiry_timer(self, seconds: float) -> anyio.Event:
+        """Return what ends a wait of *seconds* earlier, if a task is created that expires before its end."""
+        earlier = anyio.Event()
+        self.expiry_timer = earlier, self.clock() + seconds, running_loop()
+        return earlier
+
+    def expire_within(self, seconds: float) -> None:
+        """End the wait for the next expiry if it is longer than *seconds*."""
+        if self.expiry_timer is not None:
+            earlier, end, loop = self.expiry_timer
+            if self.clock() + seconds < end:
+                call_soon(loop, earlier.set)
 
     def expire_elsewhere(self, connection: SessionOutput) -> None:
         """Let another connection expire parked requests and tasks, since *connection* ends."""

@@ -245,6 +245,8 @@ class TaskRequests:
         )
         session.reply(request, ResponseBody(msgspec.json.encode(result)))
         session.output.expire_later()
+        if result.task.ttl is not None:
+            session.engine.expire_within(result.task.ttl / 1000)
         session.output.start(exchange)  # last, so that the client gets the task before any message about it
 
     def _replay(

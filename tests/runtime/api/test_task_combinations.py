@@ -13,6 +13,7 @@ from mcpgen import (
     RequestRefused,
     Server,
     TaskCancelled,
+    TaskLimits,
     ToolError,
     UnsupportedByPeer,
     connect,
@@ -230,3 +231,26 @@ async def test_a_group_waits_for_tasks_and_calls_extensions_of_its_servers() -> 
 
     assert ["accept", "hello", "accept"] == [waited.text, greeting.text, later.text]
     assert "room 5" == reserved.confirmation.text
+
+
+async def test_a_task_that_expires_before_an_earlier_one_ends_in_time() -> None:
+    """Incident: the timer waited for the task that was there first, and the function of the other one ran on."""
+    server, has_ended = Server("bakery", task_limits=TaskLimits(min_ttl_ms=1)), anyio.Event()
+
+    @server.tool(task=True)
+    async def bake() -> str:
+        return "bread"
+
+    @server.tool(task=True)
+    async def wait() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            has_ended.set()
+
+    async with connected(server, "2025-11-25") as client:
+        await client.request_json("tools/call", {"name": "bake", "task": {"ttl": 600_000}})
+        await anyio.sleep(0.05)  # the timer waits
+        await client.request_json("tools/call", {"name": "wait", "task": {"ttl": 50}})
+        with anyio.fail_after(PATIENCE_SECONDS):
+            await has_ended.wait()
