@@ -158,7 +158,8 @@ def _check_hashes(value: object, *, has_decimals: bool, is_type_known: bool) -> 
 
 def _members(container: list[object] | dict[str, object], *, is_type_known: bool) -> list[object]:
     if len(container) > _MAX_MEMBERS and (is_type_known or sum(map(_is_number, container)) > _MAX_MEMBERS):
-        raise ValidationError(f"Expected at most {_MAX_MEMBERS} members where numbers are keys or are in a set")
+        what = "members in an array or object whose numbers may become keys or a set"
+        raise ValidationError(f"Expected at most {_MAX_MEMBERS} {what}")
     return [*container, *container.values()] if isinstance(container, dict) else container
 
 
@@ -174,7 +175,7 @@ def _is_number(value: object) -> bool:
 
 def _hashes_of_all(texts: list[str]) -> Iterator[int]:
     if sum(len(each) ** 2 for each in texts if each.isdecimal()) > _MAX_SQUARES:
-        raise ValidationError("Expected fewer numbers of thousands of digits")
+        raise ValidationError("Expected fewer numbers with thousands of digits")
     for each in texts:
         yield from _hashes(each)
 

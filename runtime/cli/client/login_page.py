@@ -35,7 +35,7 @@ class LoginPage:
     async def __call__(self, url: str) -> str | None:
         """Open *url*, and return the URL that the user pastes; None to wait for the redirect to this machine."""
         is_open = has_browser() and await anyio.to_thread.run_sync(webbrowser.open, url, abandon_on_cancel=True)
-        shown = "The server needs a login. It is open in your browser. If not, open this URL:"
+        shown = "The server needs a login. The page is open in your browser. If not, open this URL:"
         self._screen.line(shown if is_open else "The server needs a login. Open this URL in a browser:")
         self._screen.line(f"    {url}")
         self._screen.line("If the browser runs on another machine, it cannot reach this one at the end.")

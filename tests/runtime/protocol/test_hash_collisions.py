@@ -90,7 +90,7 @@ def test_texts_of_thousands_of_digits_are_refused_by_their_count() -> None:
     check_hashes({f"{each:04300}": 1 for each in range(250)})
     check_hashes({f"{each:0300}": 1 for each in range(5000)})
     check_hashes(["x" * 4300] * 5000)
-    with pytest.raises(msgspec.ValidationError, match="fewer numbers of thousands of digits"):
+    with pytest.raises(msgspec.ValidationError, match="fewer numbers with thousands of digits"):
         check_hashes({f"{each:04300}": 1 for each in range(251)})
 
 
@@ -124,7 +124,7 @@ def test_numbers_whose_slots_collide_are_refused_by_their_count(kind: Any) -> No
     check_hashes([chosen[:5000], chosen[1000:]])
     for each in (chosen, {str(each): 0 for each in chosen}, [[chosen]]):
         with pytest.raises(
-            msgspec.ValidationError, match="at most 5000 members where numbers are keys or are in a set"
+            msgspec.ValidationError, match="at most 5000 members in an array or object whose numbers may become keys"
         ):
             check_hashes(each)
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import socket
 from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import anyio
@@ -48,6 +48,14 @@ _LOCAL_NAT64: Final = IPv6Network("64:ff9b:1::/48")  # RFC 8215
 
 class RefusedHost(OSError):  # noqa: N818 (what it is)
     """All addresses of a host are refused."""
+
+    reason: ClassVar[str] = (
+        "its address is in a private network, unlike that of the MCP server; if you trust the authorization server, "
+        "pass its URL as `issuer`"
+    )
+
+    def __init__(self) -> None:
+        super().__init__(self.reason)
 
 
 class AddressGuard:
@@ -100,7 +108,7 @@ class AddressGuard:
             self._server_places = await self._own_places()
         usable = [each for each in found if _place(ip_address(each)) in self._server_places]
         if not usable:
-            raise RefusedHost("its address is in a private network, unlike that of the MCP server (see `issuer`)")
+            raise RefusedHost
         return usable
 
     async def _own_places(self) -> set[_Place]:

@@ -16,7 +16,7 @@ import httpx
 from msgspec import Struct
 
 from mcpgen import __version__
-from mcpgen.runtime.http.client.auth.address_guard import is_address
+from mcpgen.runtime.http.client.auth.address_guard import RefusedHost, is_address
 from mcpgen.runtime.http.client.connection_pool import ConnectionPool
 from mcpgen.runtime.http.client.http_exchange import CLOSE_SECONDS, system_message, trusted_certificates
 from mcpgen.runtime.http.errors import LoginFailed
@@ -110,7 +110,9 @@ class AuthRequests:
         except TimeoutError:
             raise LoginFailed(f"{host} did not answer within {_SECONDS:g} seconds; try again later") from None
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError) as error:
-            raise LoginFailed(f"{host} cannot be reached: {system_message(error)}; try again later") from error
+            reason = system_message(error)
+            hint = "" if reason == RefusedHost.reason else "; try again later"
+            raise LoginFailed(f"{host} cannot be reached: {reason}{hint}") from error
 
     @asynccontextmanager
     async def _client(self, proxy: str | None) -> AsyncGenerator[httpx.AsyncClient]:
