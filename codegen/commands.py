@@ -113,9 +113,9 @@ def build(*, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - the options
 
     With --extension FILE, the bindings have only the types that the extension adds to those of its base.
 
-    With --schema FILE, --revision gives the new bindings a label. --out is required, and --based-on too, unless the
-    document and --revision are those of an official revision. The bindings are written to DIR/v<label>/, with an
-    underscore for each dot and hyphen of the label. They need only msgspec.
+    With --schema FILE, --revision gives the new bindings a label, and --out is required. --based-on is required too,
+    unless the document and --revision are those of an official revision. The bindings are written to DIR/v<label>/,
+    with an underscore for each dot and hyphen of the label. They need only msgspec.
 
     A command without any option takes its options from [tool.mcpgen] in pyproject.toml.
     """
@@ -152,8 +152,8 @@ def check(*, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - the options
     With --out DIR, the command checks the files that `mcpgen build` with the same options writes to DIR. Without
     --revision, --all and --schema, it checks each official revision whose bindings are in DIR.
 
-    With --schema FILE, --out is required, and --based-on too, unless the document and --revision are those of an
-    official revision.
+    With --schema FILE, --out is required. --based-on is required too, unless the document and --revision are those of
+    an official revision.
     """
     from mcpgen.codegen.build_run import compare_with_build  # noqa: PLC0415 (see above)
 

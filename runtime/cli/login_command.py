@@ -74,7 +74,7 @@ def login(  # noqa: PLR0913 (each option is one)
 ) -> None:
     """Log in to the server at URL, and store the tokens for the other commands.
 
-    If you are logged in, --scope requests more scopes than those that you have.
+    If you are logged in, --scope adds scopes to those that you have.
 
     Example: mcpgen login https://example.com/mcp
     """
