@@ -211,7 +211,8 @@ class _Walk:
                 severity="warning",
                 pointer=pointer_to(*place.path),
                 message=f"a member of `allOf` forbids keys that another member describes: {forbidden}",
-                hint="Remove `additionalProperties` from that member if the keys may occur. The type has none of them.",
+                hint="Remove `additionalProperties` from that member if the keys may occur. The generated type does "
+                "not have them.",
             )
             self.warnings.append(finding)
 
