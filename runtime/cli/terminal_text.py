@@ -39,6 +39,7 @@ _OPTIONS: Final = {
     "Http(url, auth=bearer(token)), or headers": "--bearer-env, or --header",
     "pass OAuth(assume_pkce=True)": "run `mcpgen login --assume-pkce URL`",
     "pass OAuth(client_id=…)": "run `mcpgen login --client-id ID URL`",
+    "pass OAuth(issuer=…)": "run `mcpgen login --issuer ISSUER URL`",
 }
 
 _MIN_COLUMNS: Final = 16  # for text beside an indent; on narrower terminals, the terminal breaks the lines

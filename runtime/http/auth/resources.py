@@ -37,7 +37,8 @@ def chosen_resource(server_url: str, named: str) -> str:
     if not is_same or "#" in named:
         shown = printable(named[:_MAX_SHOWN_CHARS].partition("?")[0])
         raise LoginFailed(
-            f"the server's resource metadata is for {shown!r}, which is another server; do not log in, or use its URL"
+            f"the server's resource metadata is for {shown!r}, which is another server; do not log in here; use that "
+            "URL instead, if you trust it"
         )
     return named
 

@@ -135,7 +135,7 @@ class ExtensionTasks(bindings.ServerHandlers["BaseContext"]):
 
         Raises:
             RequestError: The task does not exist, has expired, or belongs to another client.
-            UnsupportedByPeer: It waits for input by capabilities that the client has not declared in this request.
+            UnsupportedByPeer: It waits for input, and this request does not declare the capabilities for it.
 
         Spec:
             ext-tasks, "Task Polling"; 2026-07-28, basic/index, "Per-request protocol fields".
@@ -344,7 +344,7 @@ def _input_requests(record: TaskRecord) -> list[tuple[str, dict[str, Any]]]:
 def _require_capabilities(peer: Peer, record: TaskRecord) -> None:
     missing = missing_for_all(peer, _input_requests(record))
     if missing is not None:
-        reason = "the task needs input by capabilities that the client has not declared in this request"
+        reason = "the task needs input, and the client has not declared the capabilities for it in this request"
         what = "the requests for input of this task"
         raise UnsupportedByPeer(revision=peer.revision, what=what, reason=reason, required=missing)
 

@@ -25,6 +25,7 @@ from mcpgen import (
     UsageError,
     connect,
 )
+from mcpgen.runtime.cli.terminal_text import error_text
 from mcpgen.runtime.http.client import exchange_choice
 from tests.patience import PATIENCE_SECONDS
 from tests.runtime.http.login_world import (
@@ -634,8 +635,9 @@ async def test_a_slash_at_the_end_of_an_issuer_does_not_matter_unless_the_progra
 
         other = world.resource["authorization_servers"][0]
         assert other != world.metadata["issuer"]
-        with pytest.raises(LoginFailed, match="names another one"):
+        with pytest.raises(LoginFailed, match="names another one") as raised:
             await greet(world, world.oauth(issuer=other))
+        assert "if that one is right, run `mcpgen login --issuer ISSUER URL`" in error_text(raised.value)
 
 
 async def test_a_refused_registration_says_what_to_do() -> None:

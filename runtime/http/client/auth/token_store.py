@@ -216,7 +216,7 @@ class FileTokenStore:
         for each in self._own:
             with suppress(FileNotFoundError, NotADirectoryError):
                 if each.stat().st_uid != os.getuid():
-                    hint = "choose another one, such as by XDG_STATE_HOME"
+                    hint = "choose another one, for example with the environment variable XDG_STATE_HOME"
                     raise LoginFailed(f"the folder of the tokens, {_shown(each)}, belongs to another user; {hint}")
 
 
