@@ -99,7 +99,9 @@ def check_usage(options: BuildOptions) -> None:
         click.UsageError: They do not.
     """
     if options.templates is not None and options.out is None:
-        raise click.UsageError("`--templates` needs `--out DIR`: generated/ has the layout of its own templates.")
+        raise click.UsageError(
+            "`--templates` needs `--out DIR`: the files in generated/ come from the templates of mcpgen."
+        )
     if options.adapters and options.based_on in ("", NO_BASE):
         raise click.UsageError("`--adapters` needs `--based-on R`: the step leads from R to the draft.")
     if options.changes is not None and not options.adapters:

@@ -90,7 +90,7 @@ CODES: dict[str, str] = {
     "MG314": "`docs.toml` is not valid.",
     "MG315": "An overlay names something that the document does not have.",
     "MG316": "Overlays give one error code two names, or one name two codes.",
-    "MG317": "An entry of the base's overlay does not fit the document.",
+    "MG317": "An entry in the overlay of the base (`--based-on`) does not fit the document.",
     "MG318": "`--based-on` is missing: the command does not say which revision the document is based on.",
     "MG319": "The table `[tool.mcpgen]` of `pyproject.toml` is not valid.",
     "MG320": "A template of the user (`--templates`) is not valid.",

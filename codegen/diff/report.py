@@ -66,7 +66,7 @@ def _summary(diff: Diff) -> str:
     count = len(diff.changes)
     found = f"{count} differences." if count > 1 else "1 difference." if count else "No differences."
     if diff.uncompared:
-        found += f" Not compared, because a document without an overlay lacks it: {', '.join(diff.uncompared)}."
+        found += f" Not compared, because only revisions have them: {', '.join(diff.uncompared)}."
     return found
 
 

@@ -86,7 +86,7 @@ def test_what_holds_of_every_document_holds_of_both(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_report_says_that_the_overlay_was_left_out(tmp_path: Path) -> None:
-    said = "without an overlay lacks it: era, errors, deprecations, overlay."
+    said = "because only revisions have them: era, errors, deprecations, overlay."
 
     assert said in run("2025-11-25", draft(tmp_path, "2025-11-25")).stdout.splitlines()[1]
     assert said in run("2025-11-25", draft(tmp_path, "2025-11-25"), "--format", "md").stdout
