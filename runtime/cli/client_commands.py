@@ -129,7 +129,7 @@ def inspect(*, target: tuple[str, ...], **options: Unpack[ServerOptions]) -> Non
     """List the tools, resources and prompts of a server.
 
     TARGET is the server's URL, its command (in quotes, or after "--"), or FILE.py[:OBJECT] as for "mcpgen serve".
-    With --config and without --server, the command lists all servers of the configuration.
+    With --config and without --server, the command does this for each server in the configuration.
 
     Example: mcpgen inspect -- python server.py
     """
