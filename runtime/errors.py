@@ -237,7 +237,7 @@ class AdaptationError(McpgenError):
     def __str__(self) -> str:
         place = f" at {self.pointer}" if self.pointer else ""
         service = (
-            f" (docs/losses.md, {self.service!r}, says what mcpgen's clients and servers do instead)"
+            f" (docs/losses.md, service {self.service!r}, says what mcpgen's clients and servers do instead)"
             if self.service
             else ""
         )

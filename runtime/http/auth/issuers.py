@@ -111,7 +111,7 @@ def chosen_issuer(listed: Sequence[str], wanted: str | None) -> str:
         shown = printable(", ".join(listed)[:_MAX_SHOWN_CHARS]) or "none"
         raise LoginFailed(
             f"the server's authorization servers are {shown}, but the credentials are for {wanted!r} (`issuer`); "
-            "if the server has moved, get credentials from the new one"
+            "if the server has another authorization server now, get credentials from that one"
         )
     return wanted
 

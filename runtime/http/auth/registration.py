@@ -146,7 +146,9 @@ def decode_registration(body: bytes, *, issuer: str, redirect_uri: str) -> Regis
     try:
         found = msgspec.json.decode(body, type=_Reply)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise LoginFailed(f"the reply to the registration has no `client_id`, or is not JSON; {_IN_ADVANCE}") from None
+        raise LoginFailed(
+            f"the authorization server's reply to the registration has no `client_id`, or is not JSON; {_IN_ADVANCE}"
+        ) from None
     method = found.token_endpoint_auth_method or (_NONE if found.client_secret is None else BASIC)
     if method not in (_NONE, BASIC, _POST) or (method != _NONE and found.client_secret is None):
         raise LoginFailed(

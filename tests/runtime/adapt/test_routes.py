@@ -144,7 +144,7 @@ def test_a_refusal_names_step_place_reason_service_and_what_was_lost_before(way:
     assert ["/before"] == [each.pointer for each in error.losses]
     assert str(error) == (
         "the message cannot be adapted from 2025-03-26 to 2024-11-05 at /cursor: no cursors at all "
-        "(docs/losses.md, 'input', says what mcpgen's clients and servers do instead)"
+        "(docs/losses.md, service 'input', says what mcpgen's clients and servers do instead)"
     )
 
 
