@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import msgspec
 
@@ -68,7 +68,7 @@ def _check_annotations(definition: msgspec.Struct, label: str) -> None:
         from difflib import get_close_matches  # noqa: PLC0415 (most functions have no such mapping)
 
         keys = wanted.__struct_encode_fields__
-        for name in given.keys() - set(keys):
+        for name in cast("Mapping[object, object]", given).keys() - set(keys):
             if meant := get_close_matches(str(name), keys, 1, 0.8):
                 raise UsageError(f"`annotations` of {label} has the unknown key {name!r}; did you mean {meant[0]}?")
 
