@@ -27,9 +27,17 @@ if TYPE_CHECKING:
 
 __all__ = ["ParamHeaderCache", "list_tools_again"]
 
-# A server may list any number of tools; the annotated ones that were listed last are remembered.
+# A server may list any number of tools, with any number of annotations; the annotated tools that were listed last are
+# remembered.
 _MAX_TOOLS: Final = 10_000
+_MAX_BYTES: Final = 16 * 1024 * 1024
+
+# What an annotation takes besides its texts, and what one more key in its path takes.
+_ANNOTATION_BYTES: Final = 400
+_KEY_BYTES: Final = 8
+_BYTES_PER_CHAR: Final = 4
 _MAX_WARNINGS: Final = 100
+_MAX_SHOWN_CHARS: Final = 100
 
 _LOG = logging.getLogger("mcpgen.client")
 
@@ -52,15 +60,21 @@ class _Page(Struct, rename="camel"):
 
 
 class ParamHeaderCache:
-    """The param headers of a server's tools."""
+    """The param headers of a server's tools.
+
+    Attributes:
+        kept_bytes: Their size, estimated.
+    """
 
     def __init__(self) -> None:
-        self._headers: OrderedDict[str, ParamHeaders] = OrderedDict()
+        self.kept_bytes: int = 0
+        self._headers: OrderedDict[str, tuple[ParamHeaders, int]] = OrderedDict()  # with their sizes
         self._warned: set[tuple[str, str]] = set()
 
     def of(self, tool: str | None) -> ParamHeaders | None:
         """Return the param headers of *tool*; None if it has none, or was not listed."""
-        return None if tool is None else self._headers.get(tool)
+        found = None if tool is None else self._headers.get(tool)
+        return None if found is None else found[0]
 
     def learn(self, frame: bytes, result: Raw) -> bytes:
         """Learn from *result*, a page of tools; return its *frame* without the tools that must not be used."""
@@ -79,26 +93,32 @@ class ParamHeaderCache:
             return True  # the caller reports the error
         try:
             if not _may_be_annotated(found.input_schema):
-                self._headers.pop(found.name, None)
+                self._forget(found.name)
                 return True
             headers = param_headers_of(msgspec.json.decode(found.input_schema, type=dict[str, Any]))
         except InvalidParamHeader as error:
-            self._headers.pop(found.name, None)
+            self._forget(found.name)
             self._warn(found.name, error.reason)
             return False
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return True
-        self._headers.pop(found.name, None)
+        self._forget(found.name)
         if headers.annotations:
-            self._headers[found.name] = headers
-            if len(self._headers) > _MAX_TOOLS:
-                self._headers.popitem(last=False)
+            size = _size(found.name, headers)
+            self._headers[found.name] = headers, size
+            self.kept_bytes += size
+            while len(self._headers) > _MAX_TOOLS or self.kept_bytes > _MAX_BYTES:
+                self._forget(next(iter(self._headers)))
         return True
 
+    def _forget(self, tool: str) -> None:
+        self.kept_bytes -= self._headers.pop(tool, (None, 0))[1]
+
     def _warn(self, tool: str, reason: str) -> None:
-        if (tool, reason) not in self._warned and len(self._warned) < _MAX_WARNINGS:
-            self._warned.add((tool, reason))
-            _LOG.warning("the tool %s of the server is ignored: %s", printable(tool[:100]), reason)
+        shown = tool[:_MAX_SHOWN_CHARS]
+        if (shown, reason) not in self._warned and len(self._warned) < _MAX_WARNINGS:
+            self._warned.add((shown, reason))
+            _LOG.warning("the tool %s of the server is ignored: %s", printable(shown), reason)
 
 
 async def list_tools_again(posts: PostRequests, call: OutgoingMessage, max_pages: int) -> None:
@@ -138,6 +158,17 @@ def _may_be_annotated(schema: Raw) -> bool:
     """Return whether *schema* may contain the annotation, whose name may be written with escapes."""
     text = bytes(schema)
     return KEY.encode() in text or b"\\u" in text
+
+
+def _size(tool: str, headers: ParamHeaders) -> int:
+    """Return an estimate of what the headers of a tool take; those that are too large are not counted to the end."""
+    size = _BYTES_PER_CHAR * len(tool)
+    for each in headers.annotations:
+        chars = 2 * len(each.name) + sum(map(len, each.path))
+        size += _ANNOTATION_BYTES + _KEY_BYTES * len(each.path) + _BYTES_PER_CHAR * chars
+        if size > _MAX_BYTES:
+            break
+    return size
 
 
 def _with_tools(frame: bytes, tools: list[Raw]) -> bytes:
