@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
 
 import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
 from msgspec import Raw, Struct, UnsetType
 
 from mcpgen.runtime.client import input_required
@@ -263,6 +264,8 @@ class RequestSender:
                     await _report(pending.progress, request)
                 if pending.is_done:
                     break
+                # anyio cancels no task whose future is done: a server that never stops sending would keep it running.
+                await checkpoint_if_cancelled()
         except BaseException:
             self._session.cancel(pending, "the caller was cancelled")
             raise

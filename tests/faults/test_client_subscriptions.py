@@ -9,6 +9,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from mcpgen import ClientLimits, RequestRefused, RequestTimedOut, Server, connect
+from mcpgen.runtime.client.pending_request import Progress
 from mcpgen.runtime.client.subscriptions import Change
 from mcpgen.runtime.errors import PeerError
 from tests.faults.hostile_server_clients import NEW, OLD, Stopwatch, attacked, judged, words
@@ -213,6 +214,43 @@ async def test_a_listener_can_be_cancelled_while_changes_come_in_each_turn() -> 
                 scope.cancel()
 
             group.start_soon(listen)
+            group.start_soon(flood)
+            group.start_soon(cancel)
+
+    assert turns < 20
+
+
+async def test_a_call_can_be_cancelled_while_progress_comes_in_each_turn() -> None:
+    server = Server("busy")
+
+    @server.tool
+    async def wait() -> None:
+        await anyio.sleep_forever()
+
+    turns = 0
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with connect(server) as client, anyio.create_task_group() as group:
+            scope, sent = anyio.CancelScope(), client._engine.session._by_token
+
+            async def call() -> None:
+                with scope:
+                    await client.call_tool("wait", on_progress=lambda *_: None)
+                group.cancel_scope.cancel()
+
+            async def flood() -> None:
+                nonlocal turns
+                for number in range(100):
+                    for each in sent.values():
+                        each.add_progress(Progress(number))
+                    await checkpoint()
+                    turns = number
+
+            async def cancel() -> None:
+                for _ in range(10):
+                    await checkpoint()
+                scope.cancel()
+
+            group.start_soon(call)
             group.start_soon(flood)
             group.start_soon(cancel)
 
