@@ -18,6 +18,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
 import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from mcpgen.runtime.cli.terminal_text import error_text
 from mcpgen.runtime.cli.trace.stdio_relay import ByteReader, ByteWriter
@@ -154,12 +155,12 @@ class _Server:
     async def all_answered(self) -> None:
         """Wait until no request is pending."""
         while self.pending:
-            await self._changed.wait()
+            await self._next_change()
 
     async def next_line(self) -> bytes:
         """Return the oldest line of the queue, when there is one. It counts until `written`."""
         while not self._lines:
-            await self._changed.wait()
+            await self._next_change()
         return self._lines[0]
 
     def written(self) -> None:
@@ -170,7 +171,7 @@ class _Server:
     async def below(self, size: int) -> None:
         """Wait until the queue has less than *size* bytes."""
         while self._size >= size:
-            await self._changed.wait()
+            await self._next_change()
 
     def receive(self, frames: Sequence[Frame | OversizedLine]) -> None:
         for each in frames:
@@ -209,6 +210,11 @@ class _Server:
         self._lines.append(line)
         self._size += len(line)
         self._notify()
+
+    async def _next_change(self) -> None:
+        # anyio cancels no task whose event is set: a server that never stops sending would keep us running.
+        await checkpoint_if_cancelled()
+        await self._changed.wait()
 
     def _notify(self) -> None:
         self._changed.set()

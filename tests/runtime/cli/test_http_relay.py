@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 
 from mcpgen import ClientLimits, TransportClosed
-from mcpgen.runtime.cli.trace.http_relay import HttpRelay
+from mcpgen.runtime.cli.trace.http_relay import HttpRelay, _Server
 from mcpgen.runtime.transports.descriptors import open_sink, open_source
 from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 
 pytestmark = pytest.mark.anyio
 
@@ -150,3 +151,35 @@ async def test_the_host_is_not_read_while_the_server_does_not_read() -> None:
 async def _write_all(output: Any, written: anyio.Event) -> None:
     await anyio.to_thread.run_sync(output.write, (NOTICE + b"\n") * MANY)
     written.set()
+
+
+@pytest.mark.parametrize("wait", [_Server.all_answered, lambda server: server.below(1)], ids=["answers", "host"])
+async def test_a_wait_can_be_cancelled_while_the_server_sends_in_each_turn(
+    wait: Callable[[_Server], Awaitable[None]],
+) -> None:
+    server = _Server(Trace(), MANY, MANY)
+    server.note_requests(b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}')
+    server.receive([NOTICE])
+    turns = 0
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with anyio.create_task_group() as group:
+
+            async def flood() -> None:
+                nonlocal turns
+                for number in range(100):
+                    server.receive([NOTICE])
+                    await checkpoint()
+                    turns = number
+
+            async def cancel() -> None:
+                for _ in range(10):
+                    await checkpoint()
+                scope.cancel()
+
+            group.start_soon(flood)
+            group.start_soon(cancel)
+            with anyio.CancelScope() as scope:
+                await wait(server)
+            group.cancel_scope.cancel()
+
+    assert turns < 20
