@@ -13,6 +13,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import anyio
 import httpx
+from anyio.lowlevel import checkpoint
 from msgspec import Struct
 
 from mcpgen import __version__
@@ -146,4 +147,5 @@ async def _read(response: httpx.Response) -> bytes:
             raise LoginFailed(
                 f"{response.url.host} sent more than {_MAX_BYTES // 1024} KiB; check the URL of the server"
             )
+        await checkpoint()  # one read of the socket can have 10,000 chunks, of which each takes 70 µs
     return bytes(body)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import anyio
 import msgspec
+from anyio.lowlevel import checkpoint
 
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.auth.discovery import server_metadata_urls
@@ -79,6 +80,7 @@ async def fetch_json(
                     body += chunk
                     if len(body) > _MAX_DOCUMENT_BYTES:
                         raise IssuerUnavailable(f"{url} answered with more than {_MAX_DOCUMENT_BYTES} bytes")
+                    await checkpoint()  # one read of the socket can have 10,000 chunks, of which each takes 70 µs
     except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, OSError) as error:
         raise IssuerUnavailable(f"{url} cannot be read ({type(error).__name__})") from None
     try:
