@@ -1,4 +1,4 @@
-"""An authorization server that answers in thousands of small chunks, which arrive together, leaves time for others."""
+"""Answers of an authorization server that would take long: in thousands of small chunks, or compressed."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from anyio.lowlevel import checkpoint
 
 from mcpgen.runtime.http.client.auth import auth_requests
 from mcpgen.runtime.http.server.auth import issuer_metadata
+from mcpgen.runtime.http.server.auth.token_verifier import IssuerUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -25,14 +26,14 @@ class Response:
     """A response whose chunks have arrived."""
 
     status_code = 200
-    headers: dict[str, str] = {}  # noqa: RUF012 (of all)
     url = SimpleNamespace(host="login.example.com")
+
+    def __init__(self, **headers: str) -> None:
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
     async def aiter_raw(self) -> AsyncGenerator[bytes]:
         for each in DOCUMENT:
             yield bytes([each])
-
-    aiter_bytes = aiter_raw
 
 
 @asynccontextmanager
@@ -67,3 +68,13 @@ async def test_others_run_while_many_small_chunks_are_read(
         group.cancel_scope.cancel()
 
     assert turns > 500
+
+
+async def test_a_compressed_document_is_refused_before_it_is_decompressed(monkeypatch: pytest.MonkeyPatch) -> None:
+    @asynccontextmanager
+    async def compressed(*_: object) -> AsyncGenerator[Response]:
+        yield Response(content_encoding="gzip")
+
+    monkeypatch.setattr(issuer_metadata, "_response", compressed)
+    with pytest.raises(IssuerUnavailable, match="answered compressed"):
+        await issuer_metadata.fetch_json("https://login.example.com/keys")

@@ -76,7 +76,9 @@ async def fetch_json(
                 length = response.headers.get("content-length", "")
                 if length.isdecimal() and (len(length) > _MAX_DIGITS or int(length) > _MAX_DOCUMENT_BYTES):
                     raise IssuerUnavailable(f"{url} answered with more than {_MAX_DOCUMENT_BYTES} bytes")
-                async for chunk in response.aiter_bytes():
+                if response.headers.get("content-encoding", "identity").lower() != "identity":
+                    raise IssuerUnavailable(f"{url} answered compressed, although the request asked for no compression")
+                async for chunk in response.aiter_raw():
                     body += chunk
                     if len(body) > _MAX_DOCUMENT_BYTES:
                         raise IssuerUnavailable(f"{url} answered with more than {_MAX_DOCUMENT_BYTES} bytes")

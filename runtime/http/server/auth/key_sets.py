@@ -46,6 +46,8 @@ _MAX_TRIED: Final = 5
 _MIN_RSA_BITS: Final = 2048  # RFC 7518, section 3.3
 # To check a signature with 16,384 bits takes a millisecond, and grows with the square.
 _MAX_RSA_BITS: Final = 16_384
+# Nearly all keys have 65537. With an exponent of 2,000 bits, a signature takes a hundred times as long.
+_MAX_RSA_EXPONENT: Final = 2**64
 
 # Which type of key an algorithm needs. No symmetric one: a public key would be its secret.
 FAMILIES: Final = {
@@ -186,8 +188,10 @@ class _Key:
             key = jwt.PyJWK(members, algorithm)
         except (jwt.PyJWTError, ValueError, TypeError, KeyError):
             return None  # of a kind that is not known here
-        is_fitting = key.key_type != "RSA" or _MIN_RSA_BITS <= key.key.key_size <= _MAX_RSA_BITS
-        return key if is_fitting else None
+        if key.key_type != "RSA":
+            return key
+        has_length = _MIN_RSA_BITS <= key.key.key_size <= _MAX_RSA_BITS
+        return key if has_length and key.key.public_numbers().e < _MAX_RSA_EXPONENT else None
 
 
 def _usable(members: object, url: str) -> list[_Key]:
