@@ -193,7 +193,10 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
                 )
             raise ResourceNotFound(quoted(params.uri))
         reader, arguments = found
-        return await reader.read(params.uri, arguments, context, self._registry.cache_hints.get("resources/read"))
+        hint = self._registry.cache_hints.get("resources/read")
+        if hint is not None and self._registry.has_scopes and self._scopes_at(params.uri):
+            hint = hint.for_one_user()  # a shared cache would give the contents to users without the scopes
+        return await reader.read(params.uri, arguments, context, hint)
 
     def _check_scopes(self, method: str, name: str, context: BaseContext) -> None:
         """Check the scopes of a request again: HTTP has read its name, before its params were decoded.

@@ -113,6 +113,29 @@ async def test_a_resource_with_a_context_or_a_dependency_is_private_unless_it_sa
     assert ("private", HOUR.ttl_ms) == await read_hint(library(ALL), uri)
 
 
+@pytest.mark.spec("2026-07-28", "server/utilities/caching#choosing-a-cache-scope")
+async def test_a_resource_that_needs_scopes_is_private_unless_it_says_otherwise() -> None:
+    server = library(ALL)
+
+    @server.resource("library:members", scopes=["members"])
+    async def members() -> str:
+        return "alice and bob"
+
+    @server.resource("library:loans/{title}", scopes=["members"])
+    async def loans(title: str) -> str:
+        return title
+
+    @server.resource("library:board", scopes=["members"], cache_hint=HOUR)
+    async def board() -> str:
+        return "alice"
+
+    private = ("private", HOUR.ttl_ms)
+
+    assert [private, private] == [await read_hint(server, each) for each in ("members", "loans/tea")]
+    assert SHARED == await read_hint(server, "board")
+    assert SHARED == await read_hint(server, "rules")
+
+
 @pytest.mark.spec("2026-07-28", "server/utilities/caching#interaction-with-pagination", "2431cf09", "16063e79")
 async def test_all_pages_have_the_same_scope_if_middleware_changes_one_of_them() -> None:
     server = Server("pages", page_size=1, cache_hints={"tools/list": HOUR})
