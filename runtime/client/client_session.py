@@ -115,6 +115,7 @@ class ClientSession:
         log_level: The least severe log entries that the client wants from a stateless server.
         failure: Why nothing can be sent any more; None while the connection is open.
         on_tools_changed: Called when the server reports that its list of tools has changed.
+        tools_are_old: Whether the server has reported that since `tools/list` was last sent.
         early_notifications: Those that came before a revision was agreed.
     """
 
@@ -134,6 +135,7 @@ class ClientSession:
         self.log_level: str | None = None
         self.failure: Exception | None = None
         self.on_tools_changed: Callable[[], None] | None = None
+        self.tools_are_old: bool = False
         self.early_notifications: list[Notification] = []
         self._by_token: dict[RequestId, PendingRequest] = {}
         self._cancelled_tasks: dict[RequestId, None] = {}  # requests that are to become tasks, without a response yet
@@ -209,6 +211,8 @@ class ClientSession:
         )
         if method == _TASK_RESULT:
             request.task_params = params
+        elif method == "tools/list":
+            self.tools_are_old = False
         if self.failure is not None:
             request.fail(self.failure)
             return request
@@ -313,8 +317,10 @@ class ClientSession:
 
     def changed(self, change: Change) -> None:
         """Forget what the client keeps of a list or a resource that has changed, or may have changed."""
-        if change.kind == "tools" and self.on_tools_changed is not None:
-            self.on_tools_changed()
+        if change.kind == "tools":
+            self.tools_are_old = True
+            if self.on_tools_changed is not None:
+                self.on_tools_changed()
         if self.cache is not None:
             self.cache.changed(change)
 

@@ -379,7 +379,7 @@ class ClientEngine:
             if self._validator.prepare(name):
                 await next_turn()
             self._validator.check(revision, name, as_sent, result)
-        else:
+        elif not self.session.tools_are_old:
             self._validator.learn(as_sent.tools, is_first_page="cursor" not in value)
 
     def _request_codec(self, method: str) -> OutgoingRequestCodec:

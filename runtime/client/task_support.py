@@ -41,12 +41,14 @@ class TaskSupport:
     """The ``execution.taskSupport`` of the tools that a server has listed.
 
     Attributes:
+        is_current: Whether the tools were listed, and have not changed since then.
         has_all: Whether all pages of the list were read, as far as the limits of the client allow.
         cursor: The cursor of the page after the last one that was learned; None if there is none.
         count: The tools that were listed, each as often as it was.
     """
 
     def __init__(self) -> None:
+        self.is_current: bool = False
         self.has_all: bool = False
         self.cursor: str | None = None
         self.count: int = 0
@@ -86,4 +88,4 @@ class TaskSupport:
         """Forget all tools."""
         self._found.clear()
         self._kept_bytes = self.count = 0
-        self.has_all = False
+        self.is_current = self.has_all = False

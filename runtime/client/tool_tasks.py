@@ -326,8 +326,10 @@ class ToolTasks:
         Raises:
             RequestTimedOut: The server does not list its tools in time.
         """
-        if tool not in self._support and not self._support.has_all:
-            seconds = self._session.limits.max_call_seconds
+        seconds = self._session.limits.max_call_seconds
+        for _ in range(2):  # the tools may change while they are listed
+            if self._support.is_current and (tool in self._support or self._support.has_all):
+                break
             with self._engine.connection.deadlines.limit(seconds) as scope:
                 await self._list_tools()
             if scope.cancelled_caught:
@@ -352,6 +354,7 @@ class ToolTasks:
             return
         if is_first_page:
             self.forget()
+            self._support.is_current = not self._session.tools_are_old  # the report may be read before this page
         self._support.learn(page)
 
     def _decode(self, decode: Callable[[Raw], T], raw: Raw, method: str) -> T:

@@ -350,6 +350,19 @@ async def test_schemas_are_forgotten_when_the_tools_change(revision: str) -> Non
         assert {"sum": "three"} == (await own.answered(own.client.call_tool("add"), result)).structured_content
 
 
+@spec("2025-11-25", "server/tools#list-changed-notification")
+@pytest.mark.parametrize("revision", since("2025-06-18", "2026-07-28"))
+async def test_schemas_of_a_list_that_changes_as_soon_as_it_is_sent_are_not_kept(revision: str) -> None:
+    async with opened(revision, structured="strict") as own:
+        errand, asked = await own.asked(own.client.list_tools())
+        own.wire.result(asked, complete(revision, is_list=True, tools=[TOOL]))
+        own.wire.tell("notifications/tools/list_changed")
+        await errand.outcome()
+        result = complete(revision, content=[], structuredContent={"sum": "three"})
+
+        assert {"sum": "three"} == (await own.answered(own.client.call_tool("add"), result)).structured_content
+
+
 @spec("2026-07-28", "basic/index#error-codes", "31fe8a9d")
 @pytest.mark.parametrize("code", [-32000, -32001, -32003, -32019])
 async def test_a_code_that_earlier_implementations_chose_has_no_meaning(code: int) -> None:

@@ -145,6 +145,44 @@ async def test_a_changed_list_of_tools_is_read_again_before_the_next_call() -> N
     assert "task" not in call["params"]
 
 
+@spec("2025-11-25", "basic/utilities/tasks#tool-level-negotiation", "e715fcef")
+@on_both_loops
+async def test_a_list_of_tools_that_changes_as_soon_as_it_is_sent_is_read_again_before_the_next_call() -> None:
+    async with opened(REVISION, can=CAN) as own:
+        errand, asked = await own.asked(own.client.list_tools())
+        own.wire.result(asked, listed("required"))
+        own.wire.tell("notifications/tools/list_changed")  # read together with the list
+        await errand.outcome()
+        errand, asked = await own.asked(own.client.start_tool("x"))
+        own.wire.result(asked, listed(None))
+        call = await own.wire.hear("tools/call")
+        own.wire.result(call, {"content": []})
+        await errand.outcome()
+
+    assert "tools/list" == asked["method"]
+    assert "task" not in call["params"]
+
+
+@spec("2025-11-25", "basic/utilities/tasks#tool-level-negotiation", "44899c5e")
+async def test_a_list_of_tools_that_changes_between_two_pages_is_read_from_its_start() -> None:
+    async with opened(REVISION, can=CAN) as own:
+        errand, asked = await own.asked(own.client.call_tool("x"))
+        own.wire.result(asked, {**listed("required"), "nextCursor": "2"})
+        rest = await own.wire.hear("tools/list")
+        own.wire.tell("notifications/tools/list_changed")
+        own.wire.result(rest, {"tools": []})
+        again = await own.wire.hear("tools/list")
+        own.wire.result(again, listed("required"))
+        call = await own.wire.hear("tools/call")
+        own.wire.result(call, {"task": TASK})
+        own.wire.result(await own.wire.hear("tasks/result"), DONE)
+
+        assert "done" == (await errand.outcome()).text
+
+    assert "cursor" not in again.get("params", {})
+    assert {} == call["params"]["task"]
+
+
 async def raw_call(own: Any, **more: Any) -> Any:
     """Call the tool ``x`` with the methods of the native revision 2025-11-25."""
     methods = registry.revision(REVISION).bindings().methods
