@@ -115,7 +115,7 @@ class ClientSession:
         log_level: The least severe log entries that the client wants from a stateless server.
         failure: Why nothing can be sent any more; None while the connection is open.
         on_tools_changed: Called when the server reports that its list of tools has changed.
-        tools_are_old: Whether the server has reported that since `tools/list` was last sent.
+        tools_are_old: Whether the tools may have changed since `tools/list` was last sent.
         early_notifications: Those that came before a revision was agreed.
     """
 
@@ -318,11 +318,15 @@ class ClientSession:
     def changed(self, change: Change) -> None:
         """Forget what the client keeps of a list or a resource that has changed, or may have changed."""
         if change.kind == "tools":
-            self.tools_are_old = True
-            if self.on_tools_changed is not None:
-                self.on_tools_changed()
+            self.tools_changed()
         if self.cache is not None:
             self.cache.changed(change)
+
+    def tools_changed(self) -> None:
+        """Forget what the client keeps of the list of tools."""
+        self.tools_are_old = True
+        if self.on_tools_changed is not None:
+            self.on_tools_changed()
 
     def by_token(self, token: RequestId) -> PendingRequest | None:
         """Return the open request with this progress token."""

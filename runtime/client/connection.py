@@ -100,6 +100,10 @@ class ClientConnection:
         """Fail one request. The connection continues."""
         self.session.request_lost(request_id, failure)
 
+    def session_renewed(self) -> None:
+        """Forget the tools of the server."""
+        self.session.tools_changed()
+
     def paused(self) -> AbstractContextManager[None]:
         """Stop the clocks of the client's requests within the block."""
         return self.deadlines.paused()

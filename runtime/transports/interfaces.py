@@ -89,6 +89,12 @@ class ClientEndpoint(Endpoint, Protocol):
         Only transports that send each request by itself, such as HTTP, call this.
         """
 
+    def session_renewed(self) -> None:
+        """Forget what the server has listed: a new session has replaced a lost one, maybe with a newer server.
+
+        Only HTTP calls this.
+        """
+
     def paused(self) -> AbstractContextManager[object]:
         """Stop the clocks of the client's requests within the block: a person is asked something, such as to log in."""
         ...

@@ -152,6 +152,9 @@ class _RecordedEndpoint:
     def request_lost(self, request_id: RequestId, failure: Exception) -> None:
         self._endpoint.request_lost(request_id, failure)
 
+    def session_renewed(self) -> None:
+        self._endpoint.session_renewed()
+
     def paused(self) -> AbstractContextManager[object]:
         return self._endpoint.paused()
 

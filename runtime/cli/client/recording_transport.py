@@ -176,6 +176,9 @@ class _RecordingChannel:
         self._recorder.note_lost(request_id)
         self._endpoint.request_lost(request_id, failure)
 
+    def session_renewed(self) -> None:
+        self._endpoint.session_renewed()
+
     @contextmanager
     def paused(self) -> Generator[None]:
         with self._recorder.paused(), self._endpoint.paused():

@@ -344,6 +344,9 @@ class _ServerSide:
     def request_lost(self, request_id: RequestId, failure: Exception) -> None:
         """Not called by a process."""
 
+    def session_renewed(self) -> None:
+        """Not called by a process."""
+
     def paused(self) -> AbstractContextManager[None]:
         """Not called by a process."""
         return nullcontext()

@@ -189,6 +189,9 @@ class _Server:
             del self.pending[request_id]
             self._write(envelope.encode_error(request_id, Error(ErrorCode.INTERNAL_ERROR, error_text(failure))))
 
+    def session_renewed(self) -> None:
+        """Do nothing: the client does not know of the session."""
+
     def paused(self) -> AbstractContextManager[None]:
         return nullcontext()  # the client has the clocks
 

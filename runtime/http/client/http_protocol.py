@@ -311,7 +311,7 @@ class HttpProtocol:
         try:
             with anyio.fail_after(self._limits.connect_seconds):
                 session = await renew_session(self._posts, self.incoming.session_state, lost)
-            self.incoming.session = session
+            self.incoming.replace_session(session)
             self._group.start_soon(self._read_get_stream, session)
             _LOG.info("%s lost the session; a new one was started", self._requests.address.shown)
         except (McpgenError, SessionLost, TimeoutError) as error:

@@ -68,6 +68,12 @@ class IncomingMessages:
             endpoint.request_lost(request_id, failure)
         self._early_failures.clear()
 
+    def replace_session(self, session: HttpSession) -> None:
+        """Use *session* instead of the one that the server has lost."""
+        self.session = session
+        if self._endpoint is not None:
+            self._endpoint.session_renewed()
+
     async def ready(self) -> None:
         """Return when the client takes more messages."""
         if self._endpoint is not None:

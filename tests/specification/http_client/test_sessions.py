@@ -72,6 +72,32 @@ async def test_a_session_that_is_lost_is_begun_again_and_nobody_notices(
         assert "t" == left.headers["mcp-session-id"]
 
 
+@spec("2025-11-25", "basic/utilities/tasks#tool-level-negotiation", "e715fcef")
+@on_both_loops
+async def test_the_tools_are_listed_again_in_a_new_session_before_one_is_started_as_a_task() -> None:
+    can = {"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}}}
+    async with opened("2025-11-25", session="s", can=can) as (client, server):
+        server.is_judged = False
+        tool = {"name": "a", "inputSchema": {"type": "object"}}
+        listing = server.start(client.list_tools())
+        listed = await server.hear(method="tools/list")
+        await listed.result({"tools": [{**tool, "execution": {"taskSupport": "required"}}]})
+        await listing.outcome()
+        pinging = server.start(client.ping())
+        await (await server.hear(method="ping")).answer(404)
+        await renew(server, "2025-11-25")  # the server was started again, in another version
+        await (await server.hear(method="ping")).result({})
+        await pinging.outcome()
+        await (await server.hear("GET")).answer(405)
+        calling = server.start(client.start_tool("a"))
+        await (await server.hear(method="tools/list")).result({"tools": [tool]})
+        call = await server.hear(method="tools/call")
+        await call.result({"content": []})
+        await calling.outcome()
+
+    assert "task" not in call.message["params"]
+
+
 @spec("2025-11-25", "server/utilities/pagination#implementation-guidelines", "f5b6f5c0")
 @pytest.mark.parametrize("revision", HTTP)
 async def test_a_cursor_of_a_lost_session_is_not_sent_in_another(revision: str) -> None:
