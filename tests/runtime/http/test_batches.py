@@ -55,7 +55,7 @@ def test_the_requests_of_a_batch_start_in_many_turns_of_the_loop() -> None:
         assert [*range(1000)] == sorted(each["id"] for each in answer.json() if "result" in each)
 
     asyncio.run(main())
-    assert max(started.values()) <= 80  # 64, and what is left of the part before
+    assert max(started.values()) < 2 * 64  # a part, and what is left of the part before
 
 
 def test_a_batch_whose_session_is_deleted_meanwhile_is_not_found() -> None:
