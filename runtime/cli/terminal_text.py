@@ -40,6 +40,8 @@ _OPTIONS: Final = {
     "pass OAuth(assume_pkce=True)": "run `mcpgen login --assume-pkce URL`",
     "pass OAuth(client_id=…)": "run `mcpgen login --client-id ID URL`",
     "pass OAuth(issuer=…)": "run `mcpgen login --issuer ISSUER URL`",
+    "pass its URL as `issuer`": "run `mcpgen login --issuer ISSUER URL`",
+    "pass OAuth(…, issuer=…)": "run `mcpgen login --client-id ID --issuer ISSUER URL`",
 }
 
 _MIN_COLUMNS: Final = 16  # for text beside an indent; on narrower terminals, the terminal breaks the lines

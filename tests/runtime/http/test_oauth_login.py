@@ -554,10 +554,11 @@ async def test_a_given_client_is_not_used_at_another_authorization_server(tmp_pa
         await greet(world, oauth)
         world.revoke()
         world.resource["authorization_servers"] = [other.origin]
-        with pytest.raises(LoginFailed, match="registered with another one"):
+        with pytest.raises(LoginFailed, match="registered with another one") as raised:
             await greet(world, oauth)
 
         assert [] == other.forms
+        assert error_text(raised.value).endswith("run `mcpgen login --client-id ID --issuer ISSUER URL`")
 
 
 async def test_a_code_is_worth_nothing_to_a_program_that_has_taken_the_port_of_the_redirect() -> None:

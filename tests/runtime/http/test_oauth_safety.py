@@ -28,6 +28,7 @@ from mcpgen import (
     TokenStore,
     connect,
 )
+from mcpgen.runtime.cli.terminal_text import error_text
 from mcpgen.runtime.http.client.auth import address_guard, auth_requests, browser, loopback_receiver
 from mcpgen.runtime.http.client.auth.address_guard import AddressGuard, RefusedHost
 from mcpgen.runtime.http.client.auth.auth_requests import AuthRequests
@@ -189,6 +190,7 @@ async def test_the_issuer_that_a_program_names_may_be_on_a_private_network(monke
         world.metadata = {name: _moved(value) for name, value in world.metadata.items()}
         monkeypatch.setattr(AddressGuard, "_own_places", nowhere)
         assert (await refused(world)).endswith("if you trust the authorization server, pass its URL as `issuer`")
+        assert error_text(RefusedHost()).endswith("run `mcpgen login --issuer ISSUER URL`")
         async with connect(world.url, auth=world.oauth(issuer=issuer)):
             pass
 
