@@ -261,7 +261,7 @@ class Stubs:
             code="MG133",
             pointer=self._schema.definitions[name].pointer,
             message=f"{name} cannot be built from the methods, so the handlers have no capabilities() method",
-            hint="Make it an object without required keys, and also the object that it has for each method.",
+            hint="It must be an object without required keys. So must the object that it has for each method.",
             severity="warning",
         )
         self.diagnostics.append(finding)
