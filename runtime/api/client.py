@@ -290,7 +290,7 @@ class Client(BaseClient):
         for _ in range(limits.max_pages):
             page = await self._page(_LISTS[name], cursor, options, sizes)
             if sum(sizes) > limits.max_list_bytes:
-                raise self._endless(f"its pages have more than {limits.max_list_bytes} bytes (max_list_bytes)")
+                raise self._endless(name, f"its pages have more than {limits.max_list_bytes} bytes (max_list_bytes)")
             items = getattr(page, name)
             for each in items[: limits.max_items - count]:
                 yield each
@@ -303,11 +303,11 @@ class Client(BaseClient):
             cursor = following
         reason = f"it has more than {limits.max_pages} pages (`max_pages`) or {limits.max_items} items (`max_items`)"
         if self._engine.session.reading.is_strict:
-            raise self._endless(reason)
+            raise self._endless(name, reason)
         _LOG.warning("the list of %s is cut: %s", name, reason)
 
-    def _endless(self, reason: str) -> InvalidPayload:
-        return InvalidPayload(revision=self.revision, pointer="/nextCursor", what="a list", reason=reason)
+    def _endless(self, name: str, reason: str) -> InvalidPayload:
+        return InvalidPayload(revision=self.revision, pointer="/nextCursor", what=f"the list of {name}", reason=reason)
 
 
 def _mapping(arguments: object) -> dict[str, Any]:
