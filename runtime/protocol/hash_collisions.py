@@ -158,7 +158,7 @@ def _check_hashes(value: object, *, has_decimals: bool, is_type_known: bool) -> 
 
 def _members(container: list[object] | dict[str, object], *, is_type_known: bool) -> list[object]:
     if len(container) > _MAX_MEMBERS and (is_type_known or sum(map(_is_number, container)) > _MAX_MEMBERS):
-        what = "members in an array or object whose numbers may become keys or a set"
+        what = "members in an array or object whose numbers may become keys of a dict or items of a set"
         raise ValidationError(f"Expected at most {_MAX_MEMBERS} {what}")
     return [*container, *container.values()] if isinstance(container, dict) else container
 

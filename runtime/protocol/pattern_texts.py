@@ -41,7 +41,7 @@ class PatternCheck:
         self._find(value, found)
         if sum(len(each) ** 2 for each in found) > self._max_chars**2:
             what = f"at most {self._max_chars} characters in a text that must match a pattern"
-            raise ValidationError(f"Expected {what}, fewer if there are several")
+            raise ValidationError(f"Expected {what}, fewer if there are several such texts")
 
 
 def pattern_check(kind: type) -> PatternCheck | None:

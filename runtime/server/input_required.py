@@ -261,7 +261,7 @@ def resume_parked(
             raise RequestError(ErrorCode.INTERNAL_ERROR, reason)
         first = parked.exchange.request
         if first is not None and first.peer.declared != request.peer.declared:
-            reason = "a request with this requestState and other capabilities has no response yet; wait for it"
+            reason = "a request with this requestState, but with other capabilities, has no response yet; wait for it"
             raise RequestError(ErrorCode.INVALID_PARAMS, reason)
         session.hold(request)
         parked.duplicates.append(request)

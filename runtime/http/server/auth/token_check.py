@@ -132,7 +132,7 @@ class TokenCheck:
         token = credentials[7:].strip(" ")
         if not token or " " in token:
             # RFC 6750, section 3.1: a malformed request gets 400, but a malformed token 401, as all invalid tokens do.
-            reason = "the Authorization header does not have one token"
+            reason = "the Authorization header does not have exactly one token"
             await self._refuse(send, 400, reason, error="invalid_request", is_sse=is_sse, headers=more)
             return None
         credentials = f"Bearer {token}"  # one entry of the cache, however a client writes the header

@@ -29,7 +29,7 @@ HEADERS = {
     "MCP-Protocol-Version": "2026-07-28",
     "Mcp-Method": "tools/call",
 }
-REFUSAL = "Expected at most 4000 characters in a text that must match a pattern, fewer if there are several"
+REFUSAL = "Expected at most 4000 characters in a text that must match a pattern, fewer if there are several such texts"
 
 
 class Person(Struct):
