@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import textwrap
+import time
 import traceback
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from mcpgen import (
     UsageError,
     connect,
 )
-from mcpgen.runtime.api.hosts.client_group import prepare_group
+from mcpgen.runtime.api.hosts.client_group import _template_fits, prepare_group
 from mcpgen.runtime.protocol.newest import models
 from tests.patience import PATIENCE_SECONDS
 
@@ -115,6 +116,39 @@ async def test_a_resource_is_read_from_the_server_that_lists_it_or_its_template(
         with pytest.raises(UsageError, match="no server lists 'c:one'; use the client of one server"):
             await group.read_resource("c:one")
         assert "b" in repr(await group["b"].read_resource("shared:thing"))
+
+
+@pytest.mark.parametrize(
+    ("template", "uri", "fits"),
+    [
+        ("x:{a}", "x:", True),
+        ("x:{a}{b}", "x:1", True),
+        ("x:{a}/{b}/z", "x:1/2/3/z", True),
+        ("x:{a}\n{b}", "x:1\n2\n3", True),
+        ("{a}/1/{b}/2", "x/1/2", False),  # the parts may not overlap
+        ("aa{a}aa", "aaa", False),
+        ("x:{a}/y/{b}", "x:1/z/2", False),
+        ("x:1", "x:1", True),
+        ("x:1", "x:12", False),
+        ("x:{a", "x:1", False),
+    ],
+)
+def test_a_template_fits_what_has_its_texts_in_their_order(template: str, uri: str, fits: bool) -> None:  # noqa: FBT001
+    assert fits == _template_fits(template, uri)
+
+
+async def test_a_template_of_a_hostile_server_does_not_stop_the_client() -> None:
+    hostile = Server("hostile", version="1")
+
+    @hostile.resource("x:" + "-".join(f"{{v{each}}}" for each in range(4)) + "!")
+    def none(v0: str, v1: str, v2: str, v3: str) -> str:
+        return v0 + v1 + v2 + v3
+
+    async with await group_of(a=shop("a"), hostile=hostile) as group:
+        started = time.thread_time()
+        with pytest.raises(UsageError, match="no server lists"):
+            await group.read_resource("x:" + "-" * 250)
+        assert time.thread_time() - started < 1
 
 
 async def test_a_template_is_completed_by_the_server_that_lists_it() -> None:
