@@ -26,7 +26,7 @@ from anyio.lowlevel import checkpoint
 
 from mcpgen.runtime.limits import MAX_FRAME_BYTES
 from mcpgen.runtime.protocol.framing import LineFramer
-from mcpgen.runtime.transports.pump import Pump, hand_over
+from mcpgen.runtime.transports.pump import MAX_FRAMES, MAX_TURN_BYTES, Pump, hand_over
 from mcpgen.runtime.transports.spawner import is_asyncio, open_group
 
 if TYPE_CHECKING:
@@ -41,10 +41,6 @@ __all__ = ["MAX_BUFFERED_BYTES", "open_pump"]
 
 # Sixteen full pipes: enough for a peer that is busy for a moment, and little compared to the longest frame.
 MAX_BUFFERED_BYTES: Final = 1024 * 1024
-
-# The frames that are handed over in one turn of the loop. A frame of four bytes that is no message takes some 50 µs to
-# refuse, and one read has up to 16,000 of them.
-_MAX_FRAMES: Final = 256
 
 
 # How often a full pump checks whether its peer has hung up. Hosts wait about a second before they kill.
@@ -129,7 +125,7 @@ class _LoopPump(Pump):
         if data is None:
             return
         frames = self._framer.feed(data) if data else self._framer.finish()
-        if len(frames) > _MAX_FRAMES:
+        if len(frames) > MAX_FRAMES or (len(frames) > 1 and len(data) > MAX_TURN_BYTES):
             self._pause()
             self._frames = frames
             self._hand_over_some()
@@ -145,8 +141,7 @@ class _LoopPump(Pump):
         """Hand over some of the frames that wait. Read on after the last ones."""
         if self._over.is_set():
             return
-        frames, self._frames = self._frames[:_MAX_FRAMES], self._frames[_MAX_FRAMES:]
-        self._hand_over(frames)
+        self._hand_over(self._next_frames())
         if self._frames:
             self._loop.call_soon(self._hand_over_some)
         elif self._over.is_set() or self._is_held:
@@ -230,8 +225,7 @@ class _TaskPump(Pump):
                     await self._unheld.wait()
                 data = await self._chunk()
                 self._frames = self._framer.feed(data) if data else self._framer.finish()
-                while frames := self._frames[:_MAX_FRAMES]:
-                    self._frames = self._frames[_MAX_FRAMES:]
+                while frames := self._next_frames():
                     hand_over(endpoint, frames)
                     if self._frames:
                         await checkpoint()

@@ -180,7 +180,15 @@ class Body:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(("chunk", "least"), [(b"data:x\n\n" * 1000, 6), (b":\n" * 100_000, 5), (b"data:x\n\n", 0)])
+@pytest.mark.parametrize(
+    ("chunk", "least"),
+    [
+        (b"data:x\n\n" * 1000, 6),
+        (b":\n" * 100_000, 5),
+        (b"data:x\n\n", 0),
+        ((b"data:" + b"x" * 10_000 + b"\n\n") * 6, 4),
+    ],
+)
 async def test_a_long_chunk_of_a_stream_is_read_in_several_turns(chunk: bytes, least: int) -> None:
     turns, events = 0, 0
 

@@ -211,6 +211,19 @@ async def test_hundreds_of_frames_of_one_read_are_handed_over_in_several_turns(p
     assert 256 == max(map(len, talk.endpoint.received))
 
 
+@pytest.mark.parametrize(("length", "at_once"), [(6000, 2), (40_000, 1)])
+async def test_frames_of_many_bytes_of_one_read_are_handed_over_in_several_turns(
+    pipes: Line, length: int, at_once: int
+) -> None:
+    sent = (b'{"id":1,"a":"' + b"x" * length + b'"}\n') * (60_000 // length)
+    async with talking(pipes) as talk:
+        await send(pipes, sent)
+        while sum(map(len, talk.endpoint.received)) < sent.count(b"\n"):
+            await anyio.lowlevel.checkpoint()
+
+    assert at_once == max(map(len, talk.endpoint.received))
+
+
 async def test_long_messages_pass_in_both_directions(wire: Line) -> None:
     async with talking(wire) as talk, anyio.create_task_group() as group:
         group.start_soon(send, wire, ask(1, "echo", "x" * 3_000_000))
