@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from itertools import count as numbers
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import anyio
@@ -12,6 +13,7 @@ import pytest
 from msgspec import Raw
 
 from mcpgen import ClientLimits, Context, MemoryTaskStore, RequestError, RequestRefused, Server, connect
+from mcpgen.runtime.client import connection
 from mcpgen.runtime.client.incoming_requests import checked_form
 from mcpgen.runtime.client.result_cache import ResultCache
 from mcpgen.runtime.client.result_reader import ResultReader
@@ -226,3 +228,26 @@ def test_a_change_with_a_long_uri_is_compared_with_no_result_that_is_kept(uri: s
     cache.changed(Change("resource", uri))
 
     assert is_kept == (cache.get(("resources/read", "mem://a")) is not None)
+
+
+@pytest.mark.anyio
+async def test_notifications_that_take_long_are_handled_in_several_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = numbers()
+    monkeypatch.setattr(connection, "_clock", lambda: float(next(seconds)))
+    told = turns = 0
+
+    def log(*_: object) -> None:
+        nonlocal told
+        told += 1
+
+    async with connect(Server("own"), log=log, revisions=["2025-11-25"]) as client:
+        inner = client._engine.connection
+        handler = inner.session.features.notification_handler("2025-11-25", "notifications/message")
+        assert handler is not None
+        for _ in range(100):
+            inner.queue_notification(handler, Raw(b'{"level":"info","data":1}'))
+        while told < 100:
+            await anyio.lowlevel.checkpoint()
+            turns += 1
+
+    assert turns > 50
