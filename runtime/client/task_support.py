@@ -55,9 +55,9 @@ class TaskSupport:
         self._found: dict[str, str] = {}
         self._kept_bytes = 0
 
-    def __contains__(self, tool: str) -> bool:
-        """Whether *tool* was listed."""
-        return tool in self._found
+    def knows(self, tool: str) -> bool:
+        """Whether it is known whether *tool* runs as a task."""
+        return self.is_current and (self.has_all or tool in self._found)
 
     def of(self, tool: str) -> str:
         """Return the support of *tool*; a tool that was not listed does not run as a task."""

@@ -112,8 +112,10 @@ class ToolTasks:
         If the call takes too long or is cancelled, the task is cancelled.
         """
         on_progress, seconds, _ = check_call_options(options)
-        if self._engine.server.revision == _TASKS_REVISION and await self._support_of(params["name"]) != "required":
-            return await self._engine.call(_CALL, params, **options)
+        if self._engine.server.revision == _TASKS_REVISION:
+            support = await self._support_of(params["name"], seconds)
+            if support != "required":
+                return await self._engine.call(_CALL, params, **options)
         task = await self.start(params, options)
         if task.result is not None:
             return task.result
@@ -149,9 +151,9 @@ class ToolTasks:
             found = await engine.call(_CALL, params, keeps_tasks=True, **options)
             is_task = isinstance(found, bindings.CreateTaskResult)
             return StartedTool(tool, found.task_id) if is_task else StartedTool(tool, result=found)
-        if await self._support_of(tool) == "forbidden":
-            return StartedTool(tool, result=await engine.call(_CALL, params, **options))
         on_progress, seconds, meta = check_call_options(options)
+        if await self._support_of(tool, seconds) == "forbidden":
+            return StartedTool(tool, result=await engine.call(_CALL, params, **options))
         token = None if on_progress is None else self._session.next_token()
         more = {**(meta or {}), **({} if token is None else {"progressToken": token})}
         # Only 2025-11-25 has `task`, so the params are sent as they are. Without it they are those of any call.
@@ -320,18 +322,23 @@ class ToolTasks:
         check_result_type(raw, method, self._engine.server, *(("task",) if method == "tasks/get" else ()))
         return raw
 
-    async def _support_of(self, tool: str) -> str:
+    async def _support_of(self, tool: str, seconds: float | None = None) -> str:
         """Return ``execution.taskSupport`` of a tool of a server of 2025-11-25.
+
+        Args:
+            tool: The name of the tool.
+            seconds: The time limit of the call, which holds for the list of tools, too; None for the client's limits.
 
         Raises:
             RequestTimedOut: The server does not list its tools in time.
         """
-        seconds = self._session.limits.max_call_seconds
-        for _ in range(2):  # the tools may change while they are listed
-            if self._support.is_current and (tool in self._support or self._support.has_all):
-                break
+        if not self._support.knows(tool):
+            if seconds is None or not seconds > 0:  # the request itself refuses a wrong one
+                seconds = self._session.limits.max_call_seconds
             with self._engine.connection.deadlines.limit(seconds) as scope:
                 await self._list_tools()
+                if not self._support.knows(tool):  # the tools may have changed while they were listed
+                    await self._list_tools()
             if scope.cancelled_caught:
                 raise RequestTimedOut("tools/list", seconds)
         return self._support.of(tool)

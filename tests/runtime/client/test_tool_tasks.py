@@ -213,6 +213,17 @@ async def test_the_hard_limit_of_a_call_holds_for_its_task(revision: str) -> Non
             await client.call_tool("slow")
 
 
+async def test_the_time_limit_of_a_call_holds_for_the_list_of_tools_that_it_needs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bakery = Bakery()
+    async with connected(bakery, "2025-11-25", limits=ClientLimits(max_call_seconds=2)) as client:
+        monkeypatch.setattr(client._engine.tool_tasks, "_list_tools", anyio.sleep_forever)
+        for call in (client.call_tool, client.start_tool):
+            with pytest.raises(RequestTimedOut, match=r"tools/list was not answered within 0\.1 seconds"):
+                await call("slow", timeout_seconds=0.1)
+
+
 @BOTH
 async def test_a_tool_is_started_and_its_result_waited_for_later(revision: str) -> None:
     bakery = Bakery()
