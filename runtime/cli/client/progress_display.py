@@ -48,7 +48,7 @@ class ProgressDisplay:
             share = min(max(progress / total, 0.0), 1.0)
             full = round(share * _BAR_COLUMNS)
             text = f"{'█' * full}{'░' * (_BAR_COLUMNS - full)} {share:4.0%}" if share == share else text  # noqa: PLR0124 (nan is not itself)
-        text = f"{text}  {escaped_line(message)}" if message else text
+        text = f"{text}  {escaped_line(message[:width])}" if message else text  # it can have megabytes
         while display_width(text) > width:
             text = text[:-1]
         self._screen.status(text)
