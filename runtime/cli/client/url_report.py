@@ -23,6 +23,10 @@ __all__ = ["UrlReport", "check_url"]
 _SLASHES: Final = re.compile(r"\A(https?):/*", re.IGNORECASE)
 
 _XN: Final = "xn--"
+
+# A name in DNS has 253, each of which may be written as a percent escape. Punycode takes time with the square of it.
+_MAX_HOST_CHARS: Final = 1000
+
 _NUMBERS: Final = re.compile(r"(0[xX][0-9a-fA-F]*|[0-9]+)(\.(0[xX][0-9a-fA-F]*|[0-9]+)){0,3}\.?", re.ASCII)
 
 
@@ -64,6 +68,9 @@ def check_url(url: str) -> UrlReport:
         warnings.append(f"The URL is not a web page: {found}.")
     if user:
         warnings.append(f"The text before the @ ({escaped_line(user)!r}) is not the host.")
+    if len(host) > _MAX_HOST_CHARS:
+        warnings.append(f"The host is longer than any name in DNS: it has {len(host):,} characters.")
+        return UrlReport(escaped_line(url), escaped_line(host[:_MAX_HOST_CHARS]), tuple(warnings))
     host, more = _dns_host(host)
     warnings += more
     if not host:

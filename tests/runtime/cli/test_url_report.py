@@ -32,6 +32,8 @@ from mcpgen.runtime.cli.client.url_report import check_url
         ("https://[::1]:80/", "::1:80", "is an IP address"),
         ("https://[x/", "", "is not valid"),
         ("https://bank.example:99999/", "", "is not valid"),
+        ("https://xn--" + "a" * 2000 + "/", "xn--" + "a" * 996, "longer than any name in DNS: it has 2,004 characters"),
+        ("https://" + "\u0430" * 2000 + "/", "\u0430" * 1000, "longer than any name in DNS"),
     ],
 )
 def test_the_host_is_the_one_that_a_browser_takes_and_oddities_are_told(url: str, host: str, warning: str) -> None:
