@@ -98,10 +98,13 @@ def wrap(text: str, width: int | None, *, indent: str = "", hang: str | None = N
     hang = indent if hang is None else hang
     line, room = indent, None if width is None else max(width, len(indent) + _MIN_COLUMNS, len(hang) + _MIN_COLUMNS)
     is_begun = False
+    used = 0  # counted once for each word: a line of zero-width characters can have megabytes
     for word in _pieces(text, None if room is None else room - len(hang)):
-        if is_begun and room is not None and display_width(line) + 1 + display_width(word) > room:
+        columns = 0 if room is None else display_width(word)
+        if is_begun and room is not None and used + 1 + columns > room:
             yield line
             line, is_begun = hang, False
+        used = used + 1 + columns if is_begun else display_width(line) + columns
         line += f" {word}" if is_begun else word
         is_begun = True
     if is_begun:

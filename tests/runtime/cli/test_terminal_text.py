@@ -101,3 +101,17 @@ def test_json_is_ascii_and_says_the_same() -> None:
 )
 def test_a_list_reads_like_a_sentence(parts: list[str], expected: str) -> None:
     assert expected == join_words(parts)
+
+
+def test_each_word_of_a_line_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[int] = []
+
+    def display_width(text: str) -> int:
+        measured.append(len(text))
+        return 0
+
+    monkeypatch.setattr(terminal_text, "display_width", display_width)
+    text = " ".join(["\u0301" * 1000] * 30)
+
+    assert [text] == list(wrap(text, 80))
+    assert sum(measured) <= len(text)
