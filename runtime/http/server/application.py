@@ -335,7 +335,7 @@ class Application:
             allowed = "GET, POST, DELETE" if self._engine.handlers.handshake_revisions else "POST"
             return _refuse_method(send, f"the endpoint does not accept {method}, only {allowed}", allowed)
         if method == "DELETE":
-            return get_delete_request.delete(self._state, headers, client.user, send)
+            return get_delete_request.delete(self._state, headers, client, send)
         if not accepts(headers.get("accept"), EVENT_STREAM):
             reason = "this is the endpoint of an MCP server; send a POST, or a GET that accepts text/event-stream"
             return responses.send_error(send, 406, reason)

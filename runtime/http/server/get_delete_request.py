@@ -92,11 +92,11 @@ async def _attach(session: HttpSession, last_event_id: str | None, response: Res
     return None if found is None else await session.resume(*found, response)
 
 
-async def delete(state: AppState, headers: Mapping[str, str], user: str, send: Send) -> None:
+async def delete(state: AppState, headers: Mapping[str, str], client: Client, send: Send) -> None:
     """End a session."""
     if state.cluster is not None:
-        await state.cluster.prepare(headers)
-    session = await _find_session(state, headers, user, send)
+        await state.cluster.prepare(headers, client)
+    session = await _find_session(state, headers, client.user, send)
     if session is not None:
         if state.cluster is not None:
             await state.cluster.end(session)

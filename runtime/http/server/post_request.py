@@ -181,7 +181,7 @@ class PostRequest(HttpRequest, eq=False):
     ) -> bool:
         """Return whether another worker has answered; read the session from the cluster if necessary."""
         if not is_stateless:
-            await cluster.prepare(self.headers)
+            await cluster.prepare(self.headers, self.client)
             if isinstance(message, Request) and message.method == "tasks/result" and self.open_ticket() is not None:
                 return await cluster.relay_result(self.headers, self.client, self.body, self.receive, self.send)
         elif meta is not None and meta.request_state is not UNSET and self.open_ticket() is not None:

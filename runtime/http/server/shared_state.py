@@ -52,8 +52,8 @@ class SharedState(Protocol):
         """Let other workers know a session that *request*, an `initialize`, has started."""
         ...
 
-    async def prepare(self, headers: Mapping[str, str]) -> None:
-        """Read the session that *headers* name, unless this worker has a copy that can be trusted."""
+    async def prepare(self, headers: Mapping[str, str], client: Client) -> None:
+        """Read the session that the *headers* of *client* name, unless this worker has a copy that can be trusted."""
         ...
 
     async def relay_retry(  # noqa: PLR0913 (the parts of a request)

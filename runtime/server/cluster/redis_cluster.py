@@ -19,6 +19,7 @@ from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.limits import EventLimits
 from mcpgen.runtime.protocol.argument_checks import check_numbers, check_whole_numbers
 from mcpgen.runtime.server.cluster.cluster import ClusterUnavailable
+from mcpgen.runtime.server.cluster.fair_gate import FairGate
 from mcpgen.runtime.server.cluster.redis_events import ADD_EVENTS, EVENTS_AFTER, REMOVE_EVENTS, limits_as_arguments
 from mcpgen.runtime.transports.spawner import is_asyncio
 
@@ -143,6 +144,7 @@ class Redis:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._users = 0
         self._client: Any = None
+        self._gate = FairGate(1)
         self._event_limits = limits_as_arguments(EventLimits() if event_limits is None else event_limits)
         self._create: Any = None
         self._change: Any = None
@@ -166,6 +168,8 @@ class Redis:
             return
         self._users = 1  # others were of an event loop that has ended
         self._loop = loop
+        # One connection is the listener's. Those that wait for a connection itself would be served in order of arrival.
+        self._gate = FairGate(max(1, self._options["max_connections"] - 1))
         pool = self._library.BlockingConnectionPool.from_url(self._url, **self._options)
         self._client = self._library.Redis(connection_pool=pool)
         self._create = self._client.register_script(_CREATE)
@@ -279,7 +283,14 @@ class Redis:
         if self._loop is None:
             operation.close()
             raise ClusterUnavailable("this worker has left it")
-        return await self._limited(operation)
+        return await self._limited(self._in_turn(operation))
+
+    async def _in_turn(self, operation: Coroutine[Any, Any, Any]) -> Any:
+        try:
+            async with self._gate:
+                return await operation
+        finally:
+            operation.close()  # it has not begun if its time was over before its turn
 
     async def _limited(self, operation: Awaitable[Any]) -> Any:
         try:

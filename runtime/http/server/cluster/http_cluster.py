@@ -22,6 +22,7 @@ from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Notification, Response
 from mcpgen.runtime.server.cluster.cluster import ClusterUnavailable
+from mcpgen.runtime.server.cluster.fair_gate import requester
 from mcpgen.runtime.server.cluster.worker import ClusterWorker, parse_number, worker_of_id
 from mcpgen.runtime.server.cluster.worker_messages import (
     ChangeMade,
@@ -119,6 +120,7 @@ class HttpCluster:
             return
         self._refuse_tasks()
         self._is_open = True
+        requester.set("")  # a request may have opened it
         spawner.start(self._worker.run)
         spawner.start(self._copies.keep_used)
         spawner.start(self._events.run)
@@ -195,11 +197,12 @@ class HttpCluster:
         """Let other workers know a session that *request*, an `initialize`, has started."""
         await self._copies.store(_shared(session), request)
 
-    async def prepare(self, headers: Mapping[str, str]) -> None:
-        """Read the session that *headers* name, unless this worker has a copy that can be trusted."""
+    async def prepare(self, headers: Mapping[str, str], client: Client) -> None:
+        """Read the session that the *headers* of *client* name, unless this worker has a copy that can be trusted."""
         session_id = headers.get(http.SESSION)
         if session_id is not None and not self._copies.is_current(session_id):
             await self._join()
+            requester.set(client.owner)
             await self._copies.read(session_id)
 
     async def settle(self, session: HttpSession, message: Message | Batch | Malformed, body: bytes) -> bool:
@@ -222,6 +225,7 @@ class HttpCluster:
                 if isinstance(answer, Response)
                 else envelope.encode_error(answer.id, answer.error)
             )
+        requester.set(session.client.owner)
         copied = ForSession(session.id, session.client.user, body, self._worker.number)
         if not await self._worker.send(receiver, copied) and await self._worker.is_alive(receiver):
             raise ClusterUnavailable("the worker that waits for this answer does not listen now")
@@ -234,6 +238,7 @@ class HttpCluster:
             if brief is not None and sum(map(len, found)) + len(brief) <= _MAX_CANCELLATIONS_BYTES:
                 found.append(brief)
         if found:
+            requester.set(session.client.owner)
             body = found[0] if len(found) == 1 else envelope.encode_batch(found)
             await self._worker.send_to_all(ForSession(session.id, session.client.user, body, self._worker.number))
 
@@ -247,7 +252,7 @@ class HttpCluster:
         if session_id is None or self._state.unsupported_revision(headers) is not None:
             return False
         for _ in range(_MAX_MOVES):
-            await self.prepare(headers)
+            await self.prepare(headers, client)
             copy = self._state.sessions.find(session_id, client.user)
             if copy is None:
                 return False
@@ -348,6 +353,7 @@ class HttpCluster:
     def _relayed(
         self, kind: str, headers: Mapping[str, str], client: Client, body: bytes = b"", query: bytes = b""
     ) -> RelayedRequest:
+        requester.set(client.owner)
         relay, worker = self._relay.new_number(), self._worker.number
         access = b"" if client.access is None else encode_access(client.access)
         sent = {name: value for name, value in headers.items() if name not in _CREDENTIALS}
@@ -357,6 +363,7 @@ class HttpCluster:
     async def _serve(self, request: RelayedRequest, receive: Receive, send: Send) -> None:
         """Serve a request that another worker has relayed."""
         client, headers, state = _client(request), request.headers, self._state
+        requester.set(client.owner)
         scope: dict[str, Any] = {"type": "http", "query_string": request.query}
         try:
             if request.kind == "get":

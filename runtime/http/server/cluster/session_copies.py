@@ -23,6 +23,7 @@ from mcpgen.runtime.http.server.session_table import random_id
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Malformed, Notification, Request, Response
 from mcpgen.runtime.server.cluster.cluster import ClusterUnavailable
+from mcpgen.runtime.server.cluster.fair_gate import requester
 from mcpgen.runtime.server.cluster.worker import worker_of_id
 from mcpgen.runtime.server.cluster.worker_messages import ForSession, SessionChanged, SessionsUsed, WrittenForSession
 from mcpgen.runtime.server.dispatcher import take
@@ -115,6 +116,7 @@ class SessionCopies:
             ClusterUnavailable: The record cannot be stored.
         """
         copy.declare(request.params)
+        requester.set(copy.client.owner)
         try:
             await self._worker.wait_joined()
             copy.home = self._worker.number
@@ -211,6 +213,7 @@ class SessionCopies:
         if not changes:
             return True
         copy.generation = -1
+        requester.set(copy.client.owner)
         announced = self._worker.announcement(SessionChanged(copy.id))
         if not await self._worker.cluster.change(self._key(copy.id), changes, announced=announced):
             self._end(copy.id)
@@ -253,6 +256,7 @@ class SessionCopies:
         """End a session in all workers."""
         copy = self._state.sessions.peek(session_id)
         if copy is not None:
+            requester.set(copy.client.owner)
             copy.session.keeps_tasks = False
         announced = self._worker.announcement(SessionChanged(session_id, has_ended=True))
         await self._worker.cluster.remove(self._key(session_id), announced=announced)

@@ -12,6 +12,7 @@ import pytest
 
 from mcpgen import Cluster, HttpLimits, MemoryCluster, Redis
 from mcpgen.runtime.server.cluster.cluster import ClusterUnavailable
+from mcpgen.runtime.server.cluster.fair_gate import requester
 from mcpgen.runtime.server.cluster.message_pieces import MessagePieces
 from mcpgen.runtime.server.cluster.worker_messages import Piece, PieceTaken, decode_message
 from tests.harness.redis_servers import needs_redis, redis_server
@@ -176,3 +177,45 @@ async def test_pieces_of_a_message_that_is_not_complete_are_dropped() -> None:
     pieces.forget()
     assert pieces.arrived(Piece(5, 3, b"f", 1, more=False)) is None
     assert b"g" == pieces.arrived(Piece(5, 4, b"g", 0, more=False))
+
+
+class Asked(MemoryCluster):
+    """A cluster that notes for whom records of sessions are read, changed and removed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.owners: list[tuple[str, str]] = []
+
+    async def create(self, key: str, *arguments: Any, **more: Any) -> bool:
+        self._note("create", key)
+        return await super().create(key, *arguments, **more)
+
+    async def read(self, key: str) -> dict[str, bytes]:
+        self._note("read", key)
+        return await super().read(key)
+
+    async def change(self, key: str, *arguments: Any, **more: Any) -> bool:
+        self._note("change", key)
+        return await super().change(key, *arguments, **more)
+
+    async def remove(self, key: str, **more: Any) -> bool:
+        self._note("remove", key)
+        return await super().remove(key, **more)
+
+    def _note(self, operation: str, key: str) -> None:
+        if ":session:" in key:
+            self.owners.append((operation, requester.get()))
+
+
+async def test_the_cluster_is_asked_for_the_client_that_sends_the_request() -> None:
+    """Clients alternate in the connections to Redis; see FairGate."""
+    shared = Asked()
+    async with running(demo(), lambda: shared, workers=2, user=lambda scope: "ann") as workers:
+        client = await workers.client(0).shake_hands()
+        other = workers.at(1, client)
+        await other.result("logging/setLevel", '"level":"error"')
+        await workers.at(1, client).listen().begun()
+        await other.delete()
+
+    assert {"create", "read", "change", "remove"} == {operation for operation, _ in shared.owners}
+    assert {"user ann"} == {owner for _, owner in shared.owners}

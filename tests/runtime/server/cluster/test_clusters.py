@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from mcpgen import Cluster, ClusterUnavailable, EventLimits, MemoryCluster, Redis, UsageError
+from mcpgen.runtime.server.cluster.fair_gate import FairGate, requester
 from tests.harness.redis_servers import RedisServer, needs_redis, redis_server, rights
 from tests.patience import PATIENCE_SECONDS
 
@@ -483,3 +486,41 @@ def test_the_expired_records_of_memory_do_not_stay() -> None:
     anyio.run(fill)
 
     assert len(cluster._records) < 1020
+
+
+@needs_redis
+async def test_an_operation_of_one_client_waits_for_few_of_another_client(server: RedisServer) -> None:
+    """A client can have thousands of requests that ask Redis; at two connections, all others waited behind them."""
+    ended: list[str] = []
+
+    async def read(cluster: Cluster, owner: str) -> None:
+        requester.set(owner)
+        await cluster.read("k")
+        ended.append(owner)
+
+    async with opened(lambda: Redis(server.url, max_connections=3)) as cluster, anyio.create_task_group() as group:
+        for _ in range(200):
+            group.start_soon(read, cluster, "many")
+        await anyio.lowlevel.checkpoint()
+        group.start_soon(read, cluster, "one")
+
+    assert 201 == len(ended)
+    assert ended.index("one") < 20
+
+
+@pytest.mark.parametrize("cancelled", range(3))
+async def test_an_operation_that_is_cancelled_gives_its_turn_to_another(cancelled: int) -> None:
+    gate, ended = FairGate(1), list[int]()
+
+    async def operate(number: int) -> None:
+        async with gate:
+            await anyio.lowlevel.checkpoint()
+            ended.append(number)
+
+    tasks = [asyncio.ensure_future(operate(each)) for each in range(3)]
+    await anyio.lowlevel.checkpoint()
+    tasks[cancelled].cancel()
+    await asyncio.wait(tasks)
+    await operate(3)
+
+    assert [each for each in range(4) if each != cancelled] == ended
