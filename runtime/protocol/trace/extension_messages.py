@@ -43,7 +43,8 @@ def declared_extensions(capabilities: Raw | UnsetType) -> frozenset[str]:
 
 def undeclared(identifier: str) -> Finding:
     """Return the finding about a message of an extension that the client has not declared."""
-    return Finding("method", "/method", f"the client has not declared the extension {identifier}, to which it belongs")
+    reason = f"the client has not declared the extension {identifier}, to which this method belongs"
+    return Finding("method", "/method", reason)
 
 
 class MessagePart(Struct, frozen=True, gc=False):
