@@ -42,6 +42,8 @@ _OPTIONS: Final = {
     "pass OAuth(issuer=…)": "run `mcpgen login --issuer ISSUER URL`",
     "pass its URL as `issuer`": "run `mcpgen login --issuer ISSUER URL`",
     "pass OAuth(…, issuer=…)": "run `mcpgen login --client-id ID --issuer ISSUER URL`",
+    "use ClientCredentials": "get a token in another way, and pass --bearer-env, or --header",
+    "`revisions` has to allow": "`--revision` has to allow",
 }
 
 _MIN_COLUMNS: Final = 16  # for text beside an indent; on narrower terminals, the terminal breaks the lines

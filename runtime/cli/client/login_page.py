@@ -47,7 +47,9 @@ class LoginPage:
                 if pasted.startswith(("http://", "https://")):
                     return pasted
                 if pasted:
-                    self._screen.line("This is not a URL. The right one begins with http:// and has `code=` in it.")
+                    self._screen.line(
+                        "This is not a URL. The right one begins with http:// or https://, and has `code=` in it."
+                    )
         return None
 
 

@@ -229,6 +229,16 @@ async def test_a_server_without_a_login_is_for_the_commands_that_take_a_token(de
         assert (1, True) == (status, "pass --bearer-env, or --header, to the other commands" in seen)
 
 
+async def test_without_a_login_page_the_error_names_options_of_the_commands(desk: Desk) -> None:
+    async with login_world() as world:
+        del world.metadata["authorization_endpoint"]
+        terminal = await desk.terminal("login", world.url)
+        status, _, seen = await desk.end(terminal)
+
+        advice = "no login page; get a token in another way, and pass --bearer-env, or --header, to the other commands"
+        assert (1, True) == (status, advice in seen)
+
+
 @pytest.mark.parametrize("command", ["login", "logout"])
 async def test_a_url_that_is_none_is_a_wrong_use(desk: Desk, command: str) -> None:
     terminal = await desk.terminal(command, "example.com")

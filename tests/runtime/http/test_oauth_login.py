@@ -691,9 +691,10 @@ async def test_a_server_of_2025_03_26_has_default_endpoints_and_no_resource() ->
 async def test_a_client_without_2025_03_26_does_not_log_in_by_its_rules(revision: str) -> None:
     async with login_world() as world:
         world.overrides[PRM] = (404, {}, b"")
-        with pytest.raises(LoginFailed, match="or `revisions` has to allow 2025-03-26"):
+        with pytest.raises(LoginFailed, match="or `revisions` has to allow 2025-03-26") as raised:
             await greet(world, world.oauth(), revisions=[revision])
 
+        assert "or `--revision` has to allow 2025-03-26" in error_text(raised.value)
         assert {f"GET {PRM}", "GET /.well-known/oauth-protected-resource"} >= set(world.asked)
 
 
