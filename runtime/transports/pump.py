@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import select
+import sys
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -21,15 +22,15 @@ if TYPE_CHECKING:
     from mcpgen.runtime.transports.descriptors import Sink, Source
     from mcpgen.runtime.transports.interfaces import Endpoint
 
-__all__ = ["MAX_FRAMES", "MAX_TURN_BYTES", "Pump", "Side", "hand_over"]
+__all__ = ["MAX_FRAMES", "Pump", "Side", "hand_over"]
 
 Side: TypeAlias = Literal["server", "client"]
 
-# The frames that are handed over in one turn of the loop, and their bytes if there are several. A frame of four bytes
-# that is no message takes some 50 µs to refuse, and one read has up to 16,000 of them. A request of 14 KiB with slow
-# numbers takes up to 100 ms, and one read has four of them.
+# The frames that are handed over in one turn of the loop, and on the client's side their bytes if there are several. A
+# frame of four bytes that is no message takes some 50 µs to refuse, and one read has up to 16,000 of them. A request of
+# 14 KiB with slow numbers takes up to 100 ms, and one read has four of them.
 MAX_FRAMES: Final = 256
-MAX_TURN_BYTES: Final = 16 * 1024
+_MAX_TURN_BYTES: Final = 16 * 1024
 
 _LOG = logging.getLogger("mcpgen.serving")
 
@@ -43,6 +44,8 @@ class Pump(ABC):
         self._framer = framer
         self._max_buffered = max_buffered_bytes
         self._always_reads = side == "client"
+        # A server on stdio has one client, whose messages delay no others.
+        self._max_turn_bytes = _MAX_TURN_BYTES if side == "client" else sys.maxsize
         # Below the limit, so that reading does not stop and go at each message.
         self._resume_at = max_buffered_bytes // 2
         self._lines: list[bytes] = []
@@ -98,7 +101,7 @@ class Pump(ABC):
         count = size = 0
         for each in self._frames[:MAX_FRAMES]:
             size += 0 if isinstance(each, OversizedLine) else len(each)
-            if count and size > MAX_TURN_BYTES:
+            if count and size > self._max_turn_bytes:
                 break
             count += 1
         frames, self._frames = self._frames[:count], self._frames[count:]

@@ -26,7 +26,7 @@ from anyio.lowlevel import checkpoint
 
 from mcpgen.runtime.limits import MAX_FRAME_BYTES
 from mcpgen.runtime.protocol.framing import LineFramer
-from mcpgen.runtime.transports.pump import MAX_FRAMES, MAX_TURN_BYTES, Pump, hand_over
+from mcpgen.runtime.transports.pump import MAX_FRAMES, Pump, hand_over
 from mcpgen.runtime.transports.spawner import is_asyncio, open_group
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class _LoopPump(Pump):
         if data is None:
             return
         frames = self._framer.feed(data) if data else self._framer.finish()
-        if len(frames) > MAX_FRAMES or (len(frames) > 1 and len(data) > MAX_TURN_BYTES):
+        if len(frames) > MAX_FRAMES or (len(frames) > 1 and len(data) > self._max_turn_bytes):
             self._pause()
             self._frames = frames
             self._hand_over_some()

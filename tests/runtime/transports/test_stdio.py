@@ -211,12 +211,14 @@ async def test_hundreds_of_frames_of_one_read_are_handed_over_in_several_turns(p
     assert 256 == max(map(len, talk.endpoint.received))
 
 
-@pytest.mark.parametrize(("length", "at_once"), [(6000, 2), (40_000, 1)])
-async def test_frames_of_many_bytes_of_one_read_are_handed_over_in_several_turns(
-    pipes: Line, length: int, at_once: int
+@pytest.mark.parametrize(
+    ("side", "length", "at_once"), [("client", 6000, 2), ("client", 40_000, 1), ("server", 6000, 10)]
+)
+async def test_frames_of_many_bytes_of_one_read_are_handed_to_a_client_in_several_turns(
+    pipes: Line, side: str, length: int, at_once: int
 ) -> None:
     sent = (b'{"id":1,"a":"' + b"x" * length + b'"}\n') * (60_000 // length)
-    async with talking(pipes) as talk:
+    async with talking(pipes, side=side) as talk:
         await send(pipes, sent)
         while sum(map(len, talk.endpoint.received)) < sent.count(b"\n"):
             await anyio.lowlevel.checkpoint()
