@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import unquote
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -305,7 +306,7 @@ class Web:
             "http_version": "1.1",
             "method": exchange.method,
             "scheme": "http",
-            "path": path,
+            "path": unquote(path),
             "raw_path": path.encode(),
             "query_string": exchange.query.encode(),
             "root_path": self.root_path,

@@ -86,6 +86,17 @@ async def test_the_metadata_is_public_at_the_path_of_the_resource_and_at_the_roo
     } == answer.json
 
 
+@spec("2025-11-25", "basic/authorization#protected-resource-metadata-discovery-requirements", "16fb5a5a", "55ba6645")
+@pytest.mark.parametrize("path", ["/caf%C3%A9/mcp", "/a%2Fb/mcp", "/%7Eann"])
+async def test_a_challenge_names_metadata_that_is_there_if_the_url_of_the_server_has_escapes(path: str) -> None:
+    async with protected(auth=protect(resource=f"https://mcp.example.com{path}")) as web:
+        named = challenge(await web.ask("POST", "/mcp", [JSON, BOTH], b"{}"))["resource_metadata"]
+        answer = await web.ask("GET", named.removeprefix("https://mcp.example.com"))
+
+    assert f"https://mcp.example.com{METADATA}{path}" == named
+    assert f"https://mcp.example.com{path}" == answer.json["resource"]
+
+
 @spec("2025-11-25", "basic/authorization#access-token-usage")
 async def test_a_page_may_ask_whether_it_may_read_the_metadata() -> None:
     lines = [

@@ -5,7 +5,8 @@ Theory of operation. RFC 9728 puts the metadata of ``https://example.com/api/mcp
 so the document of the endpoint is there, too. The endpoint of HTTP+SSE is another resource, with a document of its own,
 because clients compare ``resource`` with the URL that they call. If the application does not serve HTTP+SSE, this URL
 can belong to another server, so there is no document for it, and tokens for it are refused. All URLs come from the
-configuration: the Host header is the client's.
+configuration: the Host header is the client's. An ASGI server decodes the escapes of a path, so the documents are found
+by decoded paths.
 
 Spec:
     RFC 9728, sections 2 and 3; 2025-11-25, basic/authorization, "Protected Resource Metadata Discovery Requirements".
@@ -14,7 +15,7 @@ Spec:
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
@@ -59,7 +60,7 @@ class ResourceMetadata:
         self.url: str = f"{origin}{WELL_KNOWN}{own_path}" if protect.metadata_url is None else protect.metadata_url
         self.sse_url: str = self.url
         main = _document(protect, protect.resource)
-        self._documents: dict[str, bytes] = {"": main, _suffix(own_path): main, _suffix(path): main}
+        self._documents: dict[str, bytes] = {"": main, _suffix(unquote(own_path)): main, _suffix(path): main}
         self.resources: tuple[str, ...] = (protect.resource,)
         if sse_path is not None and own_path and own_path.rstrip("/").endswith(path.rstrip("/")):
             outer = own_path.rstrip("/").removesuffix(path.rstrip("/"))
@@ -67,7 +68,7 @@ class ResourceMetadata:
             self.sse_url = f"{origin}{WELL_KNOWN}{outer}{sse_path}"
             self.resources = (protect.resource, sse_resource)
             sse = _document(protect, sse_resource)
-            self._documents |= {_suffix(outer + sse_path): sse, _suffix(sse_path): sse}
+            self._documents |= {_suffix(unquote(outer) + sse_path): sse, _suffix(sse_path): sse}
 
     def document(self, path: str) -> bytes | None:
         """Return the document at *path*; None if there is none."""
