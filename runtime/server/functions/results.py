@@ -23,7 +23,7 @@ from mcpgen.runtime.protocol.finite_numbers import nonfinite_number
 from mcpgen.runtime.protocol.newest import NEWEST, models
 from mcpgen.runtime.protocol.value_types import any_object, dump_value, pydantic_type, uses_pydantic
 from mcpgen.runtime.server.functions.media import Media
-from mcpgen.runtime.server.functions.schemas import schema_of
+from mcpgen.runtime.server.functions.schemas import in_declared_order, schema_of
 from mcpgen.runtime.server.functions.signatures import Annotation, arms, bare, origin_of
 
 __all__ = [
@@ -368,7 +368,7 @@ def _structured(annotation: Annotation, what: str) -> ResultFormat:
 def _structured_by_pydantic(annotation: Annotation, what: str) -> ResultFormat:
     """Return how values of a type with pydantic models become structured content: pydantic checks and writes them."""
     kind = pydantic_type(annotation, what)
-    inner = kind.schema("serialization")
+    inner = in_declared_order(kind.schema("serialization"), annotation)
     definitions = inner.pop("$defs", {})
     if inner.keys() == {"$ref"}:
         inner = definitions[inner["$ref"].rpartition("/")[2]]

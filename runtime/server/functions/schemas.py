@@ -1,6 +1,7 @@
 """JSON Schemas (2020-12) of parameters and results, as msgspec generates them, each self-contained.
 
-The values of an Enum or a Literal keep the order of the source, in which forms show them; msgspec would sort them.
+The values of an Enum or a Literal keep the order of the source, in which forms show them; msgspec would sort them. The
+members of a Flag can be combined, so its schema is that of an integer; msgspec and pydantic would list the members.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import inspect
 import math
 import typing
 from datetime import datetime
-from enum import Enum
+from enum import Enum, Flag
 from types import GenericAlias, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast, get_args
 
@@ -257,20 +258,26 @@ def _default_json(default: object) -> object | UnsetType:
 
 
 def in_declared_order(schema: dict[str, Any], annotation: Annotation) -> dict[str, Any]:
-    """Return *schema*, the schema of *annotation*, with each ``enum`` in the order of the source."""
-    orders = {frozenset(map(repr, each)): each for each in _choices(annotation, {})}
-    return cast("dict[str, Any]", _ordered(schema, orders)) if orders else schema
+    """Return *schema*, the schema of *annotation*, with each ``enum`` in the order of the source; a Flag has none."""
+    seen: dict[int, Annotation] = {}
+    orders = {frozenset(map(repr, each)): each for each in _choices(annotation, seen)}
+    flags = {each.__name__: each for each in seen.values() if isinstance(each, type) and issubclass(each, Flag)}
+    return cast("dict[str, Any]", _ordered(schema, orders, flags)) if orders else schema
 
 
-def _ordered(value: object, orders: dict[frozenset[str], list[object]]) -> object:
+def _ordered(value: object, orders: dict[frozenset[str], list[object]], flags: dict[str, type[Flag]]) -> object:
     if isinstance(value, list):
-        return [_ordered(each, orders) for each in cast("list[object]", value)]
+        return [_ordered(each, orders, flags) for each in cast("list[object]", value)]
     if not isinstance(value, dict):
         return value
-    found = {key: _ordered(each, orders) for key, each in cast("dict[str, object]", value).items()}
+    found = {key: _ordered(each, orders, flags) for key, each in cast("dict[str, object]", value).items()}
     listed = found.get("enum")
     if isinstance(listed, list):
-        found["enum"] = orders.get(frozenset(map(repr, cast("list[object]", listed))), cast("list[object]", listed))
+        values = cast("list[object]", listed)
+        flag = flags.get(str(found.get("title")))
+        if flag is not None and {repr(each.value) for each in flag} == set(map(repr, values)):
+            return {key: each for key, each in found.items() if key != "enum"} | {"type": "integer"}
+        found["enum"] = orders.get(frozenset(map(repr, values)), values)
     return found
 
 
@@ -287,6 +294,8 @@ def _choices(annotation: Annotation, seen: dict[int, Annotation]) -> Iterator[li
         yield from _choices(each, seen)
     plain: Any = origin or annotation
     if not isinstance(plain, type):
+        named = getattr(plain, "__supertype__", None) or getattr(plain, "__value__", None)
+        yield from () if named is None else _choices(named, seen)  # of a NewType, or of a `type` statement
         return
     if issubclass(plain, Enum):
         yield [each.value for each in plain]

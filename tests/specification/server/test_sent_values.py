@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import enum
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NewType
 
+import jsonschema_rs
 import pydantic
 import pytest
 
@@ -146,6 +148,48 @@ async def test_a_model_that_was_never_checked_is_refused_and_the_log_says_where(
     assert refused["result"]["isError"] is True
     assert "structuredContent" not in refused["result"]
     assert "item`: String should have at least 2 characters" in caplog.text
+
+
+class Access(enum.IntFlag):
+    READ = 1
+    WRITE = 2
+
+
+Key = NewType("Key", Access)
+
+
+class Door(pydantic.BaseModel):
+    access: Access
+
+
+async def access() -> Access:
+    return Access.READ | Access.WRITE
+
+
+async def key() -> Key:
+    return Key(Access.READ | Access.WRITE)
+
+
+async def door() -> Door:
+    return Door(access=Access.READ | Access.WRITE)
+
+
+async def doors() -> dict[str, list[Access]]:
+    return {"front": [Access(0), Access.READ | Access.WRITE]}
+
+
+@spec("2025-06-18", "server/tools#output-schema", "a51d20f1")
+@spec("2025-11-25", "server/tools#output-schema", "a51d20f1")
+@spec("2026-07-28", "server/tools#output-schema", "a51d20f1")
+@pytest.mark.parametrize("revision", since("2025-06-18"))
+async def test_flags_together_conform_to_the_schema_of_the_tool(revision: str) -> None:
+    server = Server("doors", version="1")
+    for function in (access, key, door, doors):
+        server.tool(function)
+    async with client(server, revision) as peer:
+        for tool in (await peer.result("tools/list"))["tools"]:
+            (said,) = await peer.call(tool["name"])
+            jsonschema_rs.Draft202012Validator(tool["outputSchema"]).validate(said["result"]["structuredContent"])
 
 
 @spec("2026-07-28", "client/sampling#messages", "7b856663")
