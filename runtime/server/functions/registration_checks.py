@@ -68,9 +68,9 @@ def _check_annotations(definition: msgspec.Struct, label: str) -> None:
         from difflib import get_close_matches  # noqa: PLC0415 (most functions have no such mapping)
 
         keys = wanted.__struct_encode_fields__
-        for name in cast("Mapping[object, object]", given).keys() - set(keys):
-            if meant := get_close_matches(str(name), keys, 1, 0.8):
-                raise UsageError(f"`annotations` of {label} has the unknown key {name!r}; did you mean {meant[0]}?")
+        for unknown in cast("Mapping[object, object]", given).keys() - set(keys):
+            if meant := get_close_matches(str(unknown), keys, 1, 0.8):
+                raise UsageError(f"`annotations` of {label} has the unknown key {unknown!r}; did you mean {meant[0]}?")
 
 
 def check_unused(kind: str, key: str, added: Registered, existing: Registered | None) -> None:
