@@ -470,6 +470,43 @@ async def test_a_server_that_never_has_enough_scopes_is_not_asked_for_ever() -> 
         assert 2 == len(world.logins)
 
 
+class NamedOnce(LoginWorld):
+    """A server that names its metadata with the status 401, but not with 403, and has none at a well-known URL."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        moved = {PRM: "/nothing", "/named": PRM}
+
+        async def elsewhere(message: Any) -> None:
+            headers = [(name, value.replace(PRM.encode(), b"/named")) for name, value in message.get("headers", [])]
+            await send({**message, "headers": headers} if headers else message)
+
+        await super().__call__({**scope, "path": moved.get(scope.get("path"), scope.get("path"))}, receive, elsewhere)
+
+
+@spec(
+    "2026-07-28",
+    "basic/authorization/index#resource-parameter-implementation",
+    "6d677454",
+    "b28e81a0",
+)
+async def test_a_login_for_more_scopes_names_the_resource_if_only_the_first_challenge_named_its_metadata() -> None:
+    store = MemoryTokenStore()
+    async with served(NamedOnce) as world:
+        async with connect(world.url, auth=world.oauth(store=store)) as client:
+            world.needed = ["write"]
+            await client.call_tool("greet", {"name": "Ann"})
+
+            assert [world.url] * 2 == [each.get("resource") for each in world.logins]
+            assert [world.url] * 2 == [each.get("resource") for each in world.forms]
+
+        async with connect(world.url, auth=world.oauth(store=store)) as client:  # with the stored tokens
+            world.needed = ["admin"]
+            with pytest.raises(LoginFailed, match="protected resource metadata"):
+                await client.call_tool("greet", {"name": "Ann"})
+
+            assert 2 == len(world.logins)
+
+
 class ScopeOfEachName(LoginWorld):
     """A server whose tool needs a scope of the name that it is called with."""
 

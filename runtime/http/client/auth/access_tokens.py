@@ -124,6 +124,7 @@ class AccessTokens:
         self._tokens: Tokens | None = None
         self._proof_key: ProofKey | None = None
         self._nonce: str | None = None
+        self._metadata_url: str | None = None  # of the resource, as a challenge has named it last
         self._is_loaded = False
         self._is_closed = False
         self._has_no_server = False  # whether no authorization server was found, and no person can be asked
@@ -289,7 +290,7 @@ class AccessTokens:
         """Get tokens that have the scopes of *challenge*, too."""
         if not await self._adopt_newer(used):
             attempts.step_ups += 1
-            found = await self._discover(challenge)
+            found = await self._discover(challenge, allows_legacy=used.resource is None)
             if found is not None:
                 await self._obtain(found, step_up_scopes(used.scopes, challenge.scopes), challenge)
 
@@ -304,13 +305,14 @@ class AccessTokens:
 
     # --- tokens
 
-    async def _discover(self, challenge: Challenge | None) -> Discovery | None:
+    async def _discover(self, challenge: Challenge | None, *, allows_legacy: bool = True) -> Discovery | None:
         """Return the authorization server; None if there is none, and no person could be asked anyway."""
         self._guard.check_url(self._address.url, "the URL of the server")  # others could read the tokens of plain http
         named = None if challenge is None else challenge.resource_metadata
-        credentials = self._credentials
+        known = self._metadata_url = named or self._metadata_url  # a challenge for more scopes need not repeat it
+        credentials, allows_legacy = self._credentials, allows_legacy and self._allows_legacy
         found = await discover(
-            self._requests, self._address.url, named, credentials.issuer, allows_legacy=self._allows_legacy
+            self._requests, self._address.url, named, credentials.issuer, known=known, allows_legacy=allows_legacy
         )
         if found is None and (not isinstance(credentials, OAuth) or credentials.interactive):
             raise LoginFailed(_NO_RESOURCE_METADATA)

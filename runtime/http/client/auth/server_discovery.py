@@ -60,7 +60,13 @@ class Discovery(Struct, frozen=True):
 
 
 async def discover(
-    requests: AuthRequests, server_url: str, named: str | None, issuer: str | None, *, allows_legacy: bool = True
+    requests: AuthRequests,
+    server_url: str,
+    named: str | None,
+    issuer: str | None,
+    *,
+    known: str | None = None,
+    allows_legacy: bool = True,
 ) -> Discovery | None:
     """Return the authorization server of the MCP server at *server_url*; None if only 2025-03-26 could find one.
 
@@ -69,12 +75,14 @@ async def discover(
         server_url: The URL of the MCP server.
         named: The URL of the protected resource metadata that the challenge names, if any.
         issuer: The issuer that the program demands, if any.
+        known: The URL of this metadata that an earlier challenge has named, if any. It is the last one to be tried.
         allows_legacy: Whether the rules of 2025-03-26 apply to a server without protected resource metadata.
 
     Raises:
         LoginFailed: There is none, or its metadata cannot be trusted.
     """
-    resource = await _resource_metadata(requests, server_url, named)
+    urls = resource_metadata_urls(server_url, named)
+    resource = await _resource_metadata(requests, urls if known is None or known in urls else [*urls, known])
     if resource is None:
         return await _legacy(requests, server_url, issuer) if allows_legacy else None
     identifier = chosen_resource(server_url, resource.resource)
@@ -84,9 +92,9 @@ async def discover(
     return Discovery(metadata, identifier, scopes, bool(resource.dpop_bound_access_tokens_required))
 
 
-async def _resource_metadata(requests: AuthRequests, server_url: str, named: str | None) -> ResourceMetadata | None:
+async def _resource_metadata(requests: AuthRequests, urls: list[str]) -> ResourceMetadata | None:
     failure: LoginFailed | None = None
-    for url in resource_metadata_urls(server_url, named):
+    for url in urls:
         try:
             reply = await requests.get(url)
             _check_answers(reply, url)
