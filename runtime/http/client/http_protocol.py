@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["HttpProtocol"]
 
 _INITIALIZED: Final = "notifications/initialized"
+_ROOTS_CHANGED: Final = "notifications/roots/list_changed"
 _HANDSHAKE: Final = (INITIALIZE, _INITIALIZED)
 
 # How many times the probe's time a server may take to name its message endpoint, which it should do at once.
@@ -156,7 +157,11 @@ class HttpProtocol:
             return
         error = await self._posts.send_message(message, headers)
         if error is not None and error.is_about_session and current is not None and current.id is not None:
-            await self._renewed(current)
+            renewed = await self._renewed(current)
+            if message.method == _ROOTS_CHANGED:  # the new session may have asked for the roots before they changed
+                error = await self._posts.send_message(message, renewed.headers)
+                if error is not None:
+                    raise error.failure
         elif error is not None:
             raise error.failure
         elif message.method == _INITIALIZED and current is not None:

@@ -72,6 +72,24 @@ async def test_a_session_that_is_lost_is_begun_again_and_nobody_notices(
         assert "t" == left.headers["mcp-session-id"]
 
 
+@spec("2025-03-26", "client/roots#root-list-changes", "de3fa91f")
+@spec("2025-06-18", "client/roots#root-list-changes", "de3fa91f")
+@spec("2025-11-25", "client/roots#root-list-changes", "de3fa91f")
+@pytest.mark.parametrize("revision", HTTP)
+@on_both_loops
+async def test_a_change_of_the_roots_that_finds_the_session_lost_is_notified_in_the_new_one(revision: str) -> None:
+    async with opened(revision, session="s", roots=lambda context: []) as (client, server):
+        server.is_judged = False
+        await client.roots_changed()
+        await (await server.hear(method="notifications/roots/list_changed")).answer(404)
+        await renew(server, revision)
+        await (await server.hear("GET")).answer(405)
+        again = await server.hear(method="notifications/roots/list_changed")
+        await again.accepted()
+
+        assert "t" == again.headers["mcp-session-id"]
+
+
 @spec("2025-11-25", "basic/utilities/tasks#tool-level-negotiation", "e715fcef")
 @on_both_loops
 async def test_the_tools_are_listed_again_in_a_new_session_before_one_is_started_as_a_task() -> None:
