@@ -27,6 +27,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from mcpgen.runtime.errors import McpgenError
+from mcpgen.runtime.http.auth.discovery import resource_metadata_urls
 from mcpgen.runtime.http.auth.grants import Tokens, refresh_form
 from mcpgen.runtime.http.auth.proofs import MAX_NONCE_CHARS, NONCE_ERROR, ProofKey
 from mcpgen.runtime.http.auth.scopes import needs_step_up, selected_scopes, step_up_scopes
@@ -310,10 +311,10 @@ class AccessTokens:
         self._guard.check_url(self._address.url, "the URL of the server")  # others could read the tokens of plain http
         named = None if challenge is None else challenge.resource_metadata
         known = self._metadata_url = named or self._metadata_url  # a challenge for more scopes need not repeat it
-        credentials, allows_legacy = self._credentials, allows_legacy and self._allows_legacy
-        found = await discover(
-            self._requests, self._address.url, named, credentials.issuer, known=known, allows_legacy=allows_legacy
-        )
+        urls = resource_metadata_urls(self._address.url, named)
+        urls += [] if known is None or known in urls else [known]
+        credentials, allows = self._credentials, allows_legacy and self._allows_legacy
+        found = await discover(self._requests, self._address.url, urls, credentials.issuer, allows_legacy=allows)
         if found is None and (not isinstance(credentials, OAuth) or credentials.interactive):
             raise LoginFailed(_NO_RESOURCE_METADATA)
         return found

@@ -22,7 +22,6 @@ from mcpgen.runtime.http.auth.discovery import (
     legacy_endpoints,
     legacy_metadata_url,
     origin_of,
-    resource_metadata_urls,
     server_metadata_urls,
 )
 from mcpgen.runtime.http.auth.issuers import chosen_issuer, has_root_slash, is_issuer_of
@@ -60,29 +59,21 @@ class Discovery(Struct, frozen=True):
 
 
 async def discover(
-    requests: AuthRequests,
-    server_url: str,
-    named: str | None,
-    issuer: str | None,
-    *,
-    known: str | None = None,
-    allows_legacy: bool = True,
+    requests: AuthRequests, server_url: str, urls: list[str], issuer: str | None, *, allows_legacy: bool = True
 ) -> Discovery | None:
     """Return the authorization server of the MCP server at *server_url*; None if only 2025-03-26 could find one.
 
     Args:
         requests: Makes the requests.
         server_url: The URL of the MCP server.
-        named: The URL of the protected resource metadata that the challenge names, if any.
+        urls: The URLs of its protected resource metadata, in the order in which they are tried.
         issuer: The issuer that the program demands, if any.
-        known: The URL of this metadata that an earlier challenge has named, if any. It is the last one to be tried.
         allows_legacy: Whether the rules of 2025-03-26 apply to a server without protected resource metadata.
 
     Raises:
         LoginFailed: There is none, or its metadata cannot be trusted.
     """
-    urls = resource_metadata_urls(server_url, named)
-    resource = await _resource_metadata(requests, urls if known is None or known in urls else [*urls, known])
+    resource = await _resource_metadata(requests, urls)
     if resource is None:
         return await _legacy(requests, server_url, issuer) if allows_legacy else None
     identifier = chosen_resource(server_url, resource.resource)
