@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections import deque
 from contextvars import ContextVar
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Raw, UnsetType
@@ -36,11 +35,10 @@ __all__ = ["ClientConnection", "current_connection"]
 
 _LOG = logging.getLogger("mcpgen.session")
 
-# How long notifications are handled in one turn of the event loop. One of 14 KB takes up to 60 ms to decode, and a
-# thousand of them can wait.
-_MAX_TURN_SECONDS: Final = 0.02
-
-_clock = perf_counter
+# The notifications that are handled in one turn of the event loop: a hundred small ones. One of 14 KB takes up to 60 ms
+# to decode, and a thousand of them can wait.
+_MAX_TURN_BYTES: Final = 16 * 1024
+_NOTIFICATION_BYTES: Final = 128  # what each costs besides its params
 
 # Set in handlers. A handler that closes its own client must not wait for its own end.
 current_connection: Final[ContextVar[ClientConnection | None]] = ContextVar("mcpgen.connection", default=None)
@@ -216,14 +214,16 @@ class ClientConnection:
         """Run the handlers one after the other: the notifications of a server have an order."""
         current_connection.set(self)
         try:
-            started = _clock()
+            handled = 0
             while self._notifications:
                 handler, params = self._notifications.popleft()
-                self._notifications_bytes -= _size(params)
+                size = _size(params)
+                self._notifications_bytes -= size
                 await self._run_notification_handler(handler, params)
-                if _clock() - started > _MAX_TURN_SECONDS:  # a handler may not have waited for anything
+                handled += _NOTIFICATION_BYTES + size
+                if handled > _MAX_TURN_BYTES:  # the handlers may not have waited for anything
+                    handled = 0
                     await next_turn()
-                    started = _clock()
         finally:
             self._is_notifying = False
             if self._notifications and self.session.failure is None:  # a handler raised a BaseException

@@ -284,6 +284,7 @@ SHELLS = {
     "server/cluster/memory_cluster.py",
     "server/cluster/message_pieces.py",
     "server/cluster/redis_cluster.py",
+    "server/cluster/fair_gate.py",
     "server/cluster/outbox.py",
     "server/cluster/worker.py",
     "server/change_delivery.py",

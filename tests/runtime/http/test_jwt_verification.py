@@ -246,7 +246,7 @@ def test_an_rsa_key_that_would_take_long_is_not_used(bits: int, *, is_usable: bo
 @pytest.mark.parametrize(("exponent", "is_usable"), [(2**64 - 1, True), (2**2000 + 1, False)], ids=["short", "long"])
 def test_an_rsa_key_with_a_long_exponent_is_not_used(exponent: int, *, is_usable: bool) -> None:
     encoded = [urlsafe_b64encode(each.to_bytes(256)).decode().rstrip("=") for each in (2**2048 - 1, exponent)]
-    [key] = key_sets._usable([{"kty": "RSA", "n": encoded[0], "e": encoded[1]}])
+    [key] = key_sets._usable([{"kty": "RSA", "n": encoded[0], "e": encoded[1]}], "https://login.example.com/keys")
     assert (key.usable_for("RS256") is not None) == is_usable
 
 

@@ -348,7 +348,7 @@ async def test_a_redirect_within_the_origin_is_followed_and_remembered(status: i
 async def test_redirects_in_a_circle_end_with_an_error() -> None:
     async with played() as server:
         server.is_judged = False
-        connecting = start(server)
+        connecting = start(server, revisions=[NEWEST])
         for number in range(6):
             await (await server.hear(method="server/discover")).answer(307, location=f"{server.path}?{number}")
 
