@@ -128,6 +128,11 @@ class Malformed(Struct, frozen=True, gc=False):
     limit: int = 0
 
     @property
+    def is_answer(self) -> bool:
+        """Whether it answers our request that has its id, if there is one: it may be a response without its result."""
+        return self.id is not None and (self.kind == "response" or self.fault is Fault.NO_METHOD)
+
+    @property
     def reason(self) -> str:
         """What is wrong."""
         return self.fault.reason.replace("{limit}", str(self.limit))

@@ -167,9 +167,7 @@ def _refuse(session: ServerSession, malformed: Malformed, batch: BatchResponse |
     level = logging.WARNING if session.malformed_count <= _MAX_WARNINGS else logging.DEBUG
     _LOG.log(level, "%s", malformed.reason)
     revision = session.revision or session.handlers.served[-1]
-    # A message that has only the id of a pending request is a response without its result.
-    is_response = malformed.kind == "response" or malformed.fault is Fault.NO_METHOD
-    pending = session.take_server_request(malformed.id) if is_response else None
+    pending = session.take_server_request(malformed.id) if malformed.is_answer else None
     if pending is not None:
         pending.fail(MalformedFrame(revision=revision, reason=malformed.reason, request_id=malformed.id))
         return

@@ -120,6 +120,9 @@ async def _serve_in_session(post: HttpRequest, session: HttpSession, message: Me
     elif isinstance(message, Malformed):
         if message.kind == "response":  # fails the request that it answers
             take(session.session, message)
+            cluster = post.state.cluster
+            if cluster is not None and not await _is_settled(post, cluster, session, message):
+                return
         await post.refuse(message)
     elif isinstance(message, Batch) and not envelope.allows_batches(revision):
         await post.refuse(Malformed(Fault.NO_BATCHES))

@@ -10,7 +10,7 @@ import pytest
 from mcpgen.runtime.api.server import Server
 from mcpgen.runtime.limits import Limits
 from tests.specification.http_server.http_clients import BOTH, JSON, STATELESS, Caller, caller, cancellation, initialize
-from tests.specification.http_server.http_site import site
+from tests.specification.http_server.http_site import WORKERS, site
 from tests.specification.http_server.revision_sets import BATCHING, SESSIONS, on_both_loops, spec
 from tests.specification.http_server.stream_tools import behaviour, demo
 
@@ -179,7 +179,16 @@ async def test_a_batch_of_which_nothing_is_accepted_is_refused(others: list[byte
 
 
 @spec("2025-03-26", "basic/transports#sending-messages-to-the-server", "9b45b5d7")
-@pytest.mark.parametrize("invalid", ['"result":{},"error":{"code":1,"message":""}', '"result":5', '"params":{}'])
+@pytest.mark.parametrize(
+    "invalid",
+    [
+        '"result":{},"error":{"code":1,"message":""}',
+        '"result":5',
+        pytest.param(
+            '"params":{}', marks=pytest.mark.skipif(WORKERS > 1, reason="another worker takes it for a request")
+        ),
+    ],
+)
 async def test_an_invalid_answer_in_a_batch_that_is_refused_fails_its_question(invalid: str) -> None:
     async with caller(demo(), BATCHING, '{"roots":{}}') as peer:
         answer = peer.post(peer.request(1, "tools/call", '"name":"roots"'))

@@ -6,6 +6,8 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
+import msgspec
+
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.server import get_delete_request
 from mcpgen.runtime.http.server.client_address import Client
@@ -20,7 +22,7 @@ from mcpgen.runtime.http.server.post_request import PostRequest
 from mcpgen.runtime.http.server.session_table import random_id
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol import headers as http
-from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Notification, Response
+from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Malformed, Notification, Response
 from mcpgen.runtime.server.cluster.cluster import ClusterUnavailable
 from mcpgen.runtime.server.cluster.fair_gate import requester
 from mcpgen.runtime.server.cluster.worker import ClusterWorker, parse_number, worker_of_id
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.server.http_session import HttpSession
     from mcpgen.runtime.http.server.legacy_sse import LegacySse
     from mcpgen.runtime.http.server.responses import Receive, Scope, Send
-    from mcpgen.runtime.protocol.messages import Malformed, Message, Request
+    from mcpgen.runtime.protocol.messages import Message, Request
     from mcpgen.runtime.server.cluster.cluster import Cluster
     from mcpgen.runtime.transports.spawner import Spawner
 
@@ -209,22 +211,25 @@ class HttpCluster:
         """Tell the other workers what *message* changed in *session*, or meant for them."""
         messages = message.items if isinstance(message, Batch) else (message,)
         for each in messages:
-            if isinstance(each, Response | ErrorResponse):
+            if isinstance(each, Response | ErrorResponse) or (isinstance(each, Malformed) and each.is_answer):
                 await self._pass_on_answer(session, each, body if each is message else None)
         await self._pass_on_cancellations(session, messages)
         return await self._copies.settle(_shared(session), message)
 
-    async def _pass_on_answer(self, session: HttpSession, answer: Response | ErrorResponse, body: bytes | None) -> None:
+    async def _pass_on_answer(
+        self, session: HttpSession, answer: Response | ErrorResponse | Malformed, body: bytes | None
+    ) -> None:
         """Send the answer to a request of another worker there; *body* is its bytes, if it came alone."""
-        receiver = worker_of_id(answer.id)
+        receiver = None if answer.id is None else worker_of_id(answer.id)
         if receiver is None or receiver == self._worker.number:
             return
         if body is None:
-            body = (
-                envelope.encode_response(answer.id, answer.result)
-                if isinstance(answer, Response)
-                else envelope.encode_error(answer.id, answer.error)
-            )
+            if isinstance(answer, Response):
+                body = envelope.encode_response(answer.id, answer.result)
+            elif isinstance(answer, ErrorResponse):
+                body = envelope.encode_error(answer.id, answer.error)
+            else:
+                body = msgspec.json.encode({"jsonrpc": "2.0", "id": answer.id})  # invalid, too
         requester.set(session.client.owner)
         copied = ForSession(session.id, session.client.user, body, self._worker.number)
         if not await self._worker.send(receiver, copied) and await self._worker.is_alive(receiver):

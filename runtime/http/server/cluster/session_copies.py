@@ -354,6 +354,7 @@ class SessionCopies:
         found = envelope.decode(message.body, max_batch_length=limits.max_batch_length, max_values=limits.max_values)
         for each in found.items if isinstance(found, Batch) else (found,):
             is_answer = isinstance(each, Response | ErrorResponse) and worker_of_id(each.id) == self._worker.number
+            is_answer |= isinstance(each, Malformed) and each.is_answer and each.id in copy.session.server_requests
             if is_answer or (isinstance(each, Notification) and each.method == "notifications/cancelled"):
                 take(copy.session, each)
 
