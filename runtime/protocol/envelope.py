@@ -54,6 +54,7 @@ __all__ = [
     "allows_batches",
     "decode",
     "decode_oversized",
+    "encode_answer",
     "encode_batch",
     "encode_error",
     "encode_notification",
@@ -326,6 +327,13 @@ def encode_response(request_id: RequestId, result: Payload) -> bytes:
 def encode_error(request_id: RequestId | UnsetType | None, error: Payload) -> bytes:
     """Return the bytes of an error response; `unknown_id` returns the id for a request without a readable one."""
     return _encode(_Answer(request_id, UNSET, Raw(error) if type(error) is bytes else error))
+
+
+def encode_answer(answer: Response | ErrorResponse | Malformed) -> bytes:
+    """Return the bytes of an answer that was decoded. Of an invalid one, they have only the id, so they are invalid."""
+    if isinstance(answer, Response):
+        return encode_response(answer.id, answer.result)
+    return _encode(_Answer(answer.id)) if isinstance(answer, Malformed) else encode_error(answer.id, answer.error)
 
 
 def encode_batch(messages: Sequence[bytes]) -> bytes:

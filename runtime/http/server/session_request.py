@@ -118,8 +118,9 @@ async def _serve_in_session(post: HttpRequest, session: HttpSession, message: Me
         if post.state.cluster is None or await _is_settled(post, post.state.cluster, session, message):
             await responses.send_empty(post.send, 202)
     elif isinstance(message, Malformed):
-        if message.kind == "response":  # fails the request that it answers
-            take(session.session, message)
+        if message.is_answer:  # fails the request that it answers
+            if message.kind == "response" or message.id in session.session.server_requests:
+                take(session.session, message)
             cluster = post.state.cluster
             if cluster is not None and not await _is_settled(post, cluster, session, message):
                 return

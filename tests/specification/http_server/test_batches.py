@@ -189,11 +189,13 @@ async def test_a_batch_of_which_nothing_is_accepted_is_refused(others: list[byte
         ),
     ],
 )
-async def test_an_invalid_answer_in_a_batch_that_is_refused_fails_its_question(invalid: str) -> None:
+@pytest.mark.parametrize("is_alone", [False, True], ids=["batch", "alone"])
+async def test_an_invalid_answer_that_is_refused_fails_its_question(invalid: str, *, is_alone: bool) -> None:
     async with caller(demo(), BATCHING, '{"roots":{}}') as peer:
         answer = peer.post(peer.request(1, "tools/call", '"name":"roots"'))
         asked = await answer.message()
-        refused = await peer.post(batch(f'{{"jsonrpc":"2.0","id":{asked["id"]},{invalid}}}'.encode())).complete()
+        body = f'{{"jsonrpc":"2.0","id":{asked["id"]},{invalid}}}'.encode()
+        refused = await peer.post(body if is_alone else batch(body)).complete()
         said = await answer.messages()
 
     assert 400 == refused.status

@@ -6,8 +6,6 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
-import msgspec
-
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.server import get_delete_request
 from mcpgen.runtime.http.server.client_address import Client
@@ -223,14 +221,8 @@ class HttpCluster:
         receiver = None if answer.id is None else worker_of_id(answer.id)
         if receiver is None or receiver == self._worker.number:
             return
-        if body is None:
-            if isinstance(answer, Response):
-                body = envelope.encode_response(answer.id, answer.result)
-            elif isinstance(answer, ErrorResponse):
-                body = envelope.encode_error(answer.id, answer.error)
-            else:
-                body = msgspec.json.encode({"jsonrpc": "2.0", "id": answer.id})  # invalid, too
         requester.set(session.client.owner)
+        body = envelope.encode_answer(answer) if body is None else body
         copied = ForSession(session.id, session.client.user, body, self._worker.number)
         if not await self._worker.send(receiver, copied) and await self._worker.is_alive(receiver):
             raise ClusterUnavailable("the worker that waits for this answer does not listen now")
