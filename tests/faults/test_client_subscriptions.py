@@ -6,14 +6,14 @@ from typing import Any
 
 import anyio
 import pytest
-from anyio.lowlevel import checkpoint
 
 from mcpgen import ClientLimits, RequestRefused, RequestTimedOut, Server, connect
 from mcpgen.runtime.client.pending_request import Progress
 from mcpgen.runtime.client.subscriptions import Change
 from mcpgen.runtime.errors import PeerError
 from tests.faults.hostile_server_clients import NEW, OLD, Stopwatch, attacked, judged, words
-from tests.patience import BUSY_SECONDS, PATIENCE_SECONDS
+from tests.harness.cancelled_floods import turns_until_it_ends
+from tests.patience import BUSY_SECONDS
 
 pytestmark = [
     pytest.mark.anyio,
@@ -190,34 +190,13 @@ async def test_a_listener_can_be_cancelled_while_changes_come_in_each_turn() -> 
     @server.tool
     def any_tool() -> None: ...
 
-    turns = 0
-    with anyio.fail_after(PATIENCE_SECONDS):
-        async with connect(server) as client, client.listen(tools=True) as changes, anyio.create_task_group() as group:
-            scope = anyio.CancelScope()
+    async with connect(server) as client, client.listen(tools=True) as changes:
 
-            async def listen() -> None:
-                with scope:
-                    async for _ in changes:
-                        pass
-                group.cancel_scope.cancel()
+        async def listen() -> None:
+            async for _ in changes:
+                pass
 
-            async def flood() -> None:
-                nonlocal turns
-                for number in range(100):
-                    changes._stream.put(Change("tools"))
-                    await checkpoint()
-                    turns = number
-
-            async def cancel() -> None:
-                for _ in range(10):
-                    await checkpoint()
-                scope.cancel()
-
-            group.start_soon(listen)
-            group.start_soon(flood)
-            group.start_soon(cancel)
-
-    assert turns < 20
+        assert await turns_until_it_ends(listen, lambda _: changes._stream.put(Change("tools"))) < 20
 
 
 async def test_a_call_can_be_cancelled_while_progress_comes_in_each_turn() -> None:
@@ -227,31 +206,14 @@ async def test_a_call_can_be_cancelled_while_progress_comes_in_each_turn() -> No
     async def wait() -> None:
         await anyio.sleep_forever()
 
-    turns = 0
-    with anyio.fail_after(PATIENCE_SECONDS):
-        async with connect(server) as client, anyio.create_task_group() as group:
-            scope, sent = anyio.CancelScope(), client._engine.session._by_token
+    async with connect(server) as client:
+        sent = client._engine.session._by_token
 
-            async def call() -> None:
-                with scope:
-                    await client.call_tool("wait", on_progress=lambda *_: None)
-                group.cancel_scope.cancel()
+        async def call() -> None:
+            await client.call_tool("wait", on_progress=lambda *_: None)
 
-            async def flood() -> None:
-                nonlocal turns
-                for number in range(100):
-                    for each in sent.values():
-                        each.add_progress(Progress(number))
-                    await checkpoint()
-                    turns = number
+        def progress(number: int) -> None:
+            for each in sent.values():
+                each.add_progress(Progress(number))
 
-            async def cancel() -> None:
-                for _ in range(10):
-                    await checkpoint()
-                scope.cancel()
-
-            group.start_soon(call)
-            group.start_soon(flood)
-            group.start_soon(cancel)
-
-    assert turns < 20
+        assert await turns_until_it_ends(call, progress) < 20

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
-from anyio.lowlevel import checkpoint
 
 from mcpgen import ClientLimits, TransportClosed
 from mcpgen.runtime.cli.trace.http_relay import HttpRelay, _Server
 from mcpgen.runtime.transports.descriptors import open_sink, open_source
+from tests.harness.cancelled_floods import turns_until_it_ends
 from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -160,26 +160,5 @@ async def test_a_wait_can_be_cancelled_while_the_server_sends_in_each_turn(
     server = _Server(Trace(), MANY, MANY)
     server.note_requests(b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}')
     server.receive([NOTICE])
-    turns = 0
-    with anyio.fail_after(PATIENCE_SECONDS):
-        async with anyio.create_task_group() as group:
 
-            async def flood() -> None:
-                nonlocal turns
-                for number in range(100):
-                    server.receive([NOTICE])
-                    await checkpoint()
-                    turns = number
-
-            async def cancel() -> None:
-                for _ in range(10):
-                    await checkpoint()
-                scope.cancel()
-
-            group.start_soon(flood)
-            group.start_soon(cancel)
-            with anyio.CancelScope() as scope:
-                await wait(server)
-            group.cancel_scope.cancel()
-
-    assert turns < 20
+    assert await turns_until_it_ends(lambda: wait(server), lambda _: server.receive([NOTICE])) < 20
