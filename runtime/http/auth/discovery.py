@@ -92,12 +92,14 @@ def resource_metadata_urls(server_url: str, named: str | None) -> list[str]:
         2026-07-28, basic/authorization/authorization-server-discovery, "Protected Resource Metadata Discovery
         Requirements".
     """
-    origin, path = origin_of(server_url), urlsplit(server_url).path
+    parts, root = urlsplit(server_url), f"{origin_of(server_url)}{_RESOURCE}"
     urls = [] if named is None else [named]
-    # RFC 9728 removes only a slash that is the whole path. Many servers also remove one after a longer path.
-    if path != "/":
-        urls.append(f"{origin}{_RESOURCE}{path}")
-    urls += [f"{origin}{_RESOURCE}{path.rstrip('/')}", f"{origin}{_RESOURCE}"]
+    # RFC 9728, section 3.1, removes only a slash that is the whole path, and keeps the query. Many servers also remove
+    # one after a longer path, or know no query.
+    exact = root if parts.path == "/" else f"{root}{parts.path}"
+    if parts.query:
+        urls.append(f"{exact}?{parts.query}")
+    urls += [exact, f"{root}{parts.path.rstrip('/')}", root]
     return list(dict.fromkeys(urls))
 
 

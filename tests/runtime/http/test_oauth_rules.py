@@ -174,7 +174,8 @@ PRM = "/.well-known/oauth-protected-resource"
         ("https://a.example/", None, [PRM]),
         ("https://a.example", None, [PRM]),
         ("https://a.example/mcp/", None, [f"{PRM}/mcp/", f"{PRM}/mcp", PRM]),
-        ("https://a.example/mcp?tenant=1", None, [f"{PRM}/mcp", PRM]),
+        ("https://a.example/mcp?tenant=1", None, [f"{PRM}/mcp?tenant=1", f"{PRM}/mcp", PRM]),
+        ("https://a.example/?tenant=1", None, [f"{PRM}?tenant=1", PRM]),
         ("https://a.example/mcp", "https://a.example/odd", ["/odd", f"{PRM}/mcp", PRM]),
     ],
 )

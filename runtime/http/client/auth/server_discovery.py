@@ -97,7 +97,7 @@ async def _resource_metadata(requests: AuthRequests, urls: list[str]) -> Resourc
         try:
             return decode_metadata(reply.body, ResourceMetadata)
         except InvalidMetadata as error:  # such as the page of a web application, which answers everything
-            _LOG.debug("%s is not the metadata of a resource: %s", url, error)
+            _LOG.debug("%s is not the metadata of a resource: %s", url.partition("?")[0], error)
     if failure is not None:
         raise failure
     return None
