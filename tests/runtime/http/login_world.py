@@ -150,7 +150,7 @@ class LoginWorld:
             case "/register":
                 self.registrations.append(json.loads(body))
                 await answer_json(send, 201, {"client_id": f"client-{len(self.registrations)}"})
-            case "/token":
+            case "/token" | "/moved/token":
                 await self._answer_grant(dict(scope["headers"]), fields(body.decode()), send)
             case "/revoke":
                 self.forms.append(fields(body.decode()))

@@ -419,7 +419,9 @@ async def test_a_token_that_is_valid_for_seconds_is_used() -> None:
         assert 1 == len(world.logins)
 
 
-async def test_a_token_that_cannot_be_refreshed_now_is_used_until_it_expires(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_token_that_cannot_be_refreshed_now_is_used_until_it_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with login_world() as world:
         world.lifetime = 25  # it is refreshed some time before its end
         async with connect(world.url, auth=world.oauth()) as client:
@@ -429,8 +431,46 @@ async def test_a_token_that_cannot_be_refreshed_now_is_used_until_it_expires(mon
 
             later = time.time() + 30
             monkeypatch.setattr("time.time", lambda: later)
+            await client.call_tool("greet", {"name": "Ann"})
+            world.revoke()
+            world.asked.clear()
             with pytest.raises(LoginFailed, match="answered 503"):
                 await client.call_tool("greet", {"name": "Ann"})
+            assert 1 == world.asked.count("POST /token")  # it is not asked twice for one call
+
+
+@pytest.mark.parametrize("lifetime", [1, 3600])
+async def test_tokens_are_refreshed_where_the_metadata_says_if_their_endpoint_has_moved(lifetime: int) -> None:
+    async with login_world() as world:
+        world.lifetime = lifetime
+        oauth = world.oauth()
+        await greet(world, oauth)
+        world.revoke()
+        world.overrides["/token"] = (404, {}, b"")
+        world.metadata["token_endpoint"] = f"{world.origin}/moved/token"
+
+        assert "Hello, Ann!" == await greet(world, oauth)
+        assert (1, "refresh_token") == (len(world.logins), world.forms[-1]["grant_type"])
+
+
+@spec("2026-07-28", f"{REGISTRATION}#authorization-server-binding", "61f83f49", "67621068")
+async def test_a_person_can_log_in_elsewhere_if_the_authorization_server_of_expired_tokens_is_gone() -> None:
+    async with login_world() as world:
+        world.lifetime = 1
+        oauth = world.oauth()
+        await greet(world, oauth)
+        world.revoke()
+        world.overrides["/token"] = (502, {}, b"")
+        found = {**world.metadata, "issuer": f"{world.origin}/new", "token_endpoint": f"{world.origin}/moved/token"}
+        world.resource["authorization_servers"] = [found["issuer"]]
+        world.overrides[f"{METADATA}/new"] = (200, {}, json.dumps(found).encode())
+        world.metadata["issuer"] = found["issuer"]
+        world.lifetime = 3600
+        world.forms.clear()
+
+        assert "Hello, Ann!" == await greet(world, oauth)
+        assert ["authorization_code"] == [each["grant_type"] for each in world.forms]
+        assert 2 == len(world.registrations)
 
 
 async def test_a_new_token_that_the_server_refuses_ends_the_attempts() -> None:

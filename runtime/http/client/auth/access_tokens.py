@@ -28,7 +28,6 @@ from msgspec import Struct, structs
 
 from mcpgen.runtime.errors import McpgenError
 from mcpgen.runtime.http.auth.discovery import resource_metadata_urls
-from mcpgen.runtime.http.auth.grants import Tokens, refresh_form
 from mcpgen.runtime.http.auth.proofs import MAX_NONCE_CHARS, NONCE_ERROR, ProofKey
 from mcpgen.runtime.http.auth.scopes import needs_step_up, selected_scopes, step_up_scopes
 from mcpgen.runtime.http.client.auth.address_guard import AddressGuard
@@ -38,7 +37,7 @@ from mcpgen.runtime.http.client.auth.code_login import CodeLogin
 from mcpgen.runtime.http.client.auth.credentials import OAuth, tokens_key
 from mcpgen.runtime.http.client.auth.machine_grants import machine_tokens
 from mcpgen.runtime.http.client.auth.server_discovery import discover
-from mcpgen.runtime.http.client.auth.token_endpoint import TokenEndpoint, TokenRefused
+from mcpgen.runtime.http.client.auth.token_refresh import refreshed_tokens
 from mcpgen.runtime.http.client.auth.token_store import MemoryTokenStore, stored_tokens
 from mcpgen.runtime.http.errors import LoginFailed, LoginNeeded
 
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from mcpgen.runtime.http.auth.challenges import Challenge
+    from mcpgen.runtime.http.auth.grants import Tokens
     from mcpgen.runtime.http.client.address import Address
     from mcpgen.runtime.http.client.auth.credentials import Credentials
     from mcpgen.runtime.http.client.auth.server_discovery import Discovery
@@ -72,9 +72,6 @@ _NO_RESOURCE_METADATA: Final = (
 )
 _NEW_BUT_REFUSED: Final = "the server refuses the token that was issued for it just now; its operator can say why"
 
-# Errors of token endpoints that do not know `resource` with a refresh token, such as the one of Entra ID.
-_REFUSES_RESOURCE: Final = frozenset({"invalid_request", "invalid_target", "invalid_resource"})
-
 
 class Attempts(Struct):
     """What was tried for one request.
@@ -82,11 +79,13 @@ class Attempts(Struct):
     Attributes:
         has_nonce: Whether a new nonce was tried.
         has_token: Whether a new token was tried.
+        failure: Why the tokens of the request have expired and could not be refreshed; None if that was not tried.
         step_ups: How often more scopes were requested for it. A login for another request does not count.
     """
 
     has_nonce: bool = False
     has_token: bool = False
+    failure: LoginFailed | None = None
     step_ups: int = 0
 
 
@@ -137,11 +136,14 @@ class AccessTokens:
         """Get no more tokens: the connection is being closed."""
         self._is_closed = True
 
-    async def tokens(self) -> Tokens | None:
-        """Return the tokens for the next request; None if there are none yet.
+    async def tokens(self, attempts: Attempts) -> Tokens | None:
+        """Return the tokens for a request; None if there are none yet.
 
-        Raises:
-            LoginFailed: They have expired, and cannot be refreshed now.
+        They may have expired. If they could not be refreshed, the authorization server may have another token endpoint
+        now, or the MCP server another authorization server. The server's 401 leads to both.
+
+        Args:
+            attempts: What was tried for this request.
         """
         if not self._is_loaded:
             self._use(await self._stored())
@@ -151,9 +153,8 @@ class AccessTokens:
             return tokens
         try:
             await self._once(lambda: self._refresh_expired(tokens))
-        except LoginFailed:
-            if tokens.has_expired(time.time()):
-                raise
+        except LoginFailed as failure:
+            attempts.failure = failure
         return self._tokens
 
     def header_lines(self, tokens: Tokens, verb: str, url: str) -> list[tuple[str, str]]:
@@ -195,7 +196,7 @@ class AccessTokens:
             self._refused = "" if used is None else used.access_token
             raise LoginFailed(_NEW_BUT_REFUSED)
         attempts.has_token = True
-        return lambda: self._once(lambda: self._renew(used, challenge))
+        return lambda: self._once(lambda: self._renew(used, challenge, attempts.failure))
 
     def _reaction_to_forbidden(
         self, challenge: Challenge | None, used: Tokens | None, attempts: Attempts
@@ -257,11 +258,18 @@ class AccessTokens:
             if expired.has_expired(time.time()):
                 self._use(None)
             return
-        found = None if expired.refresh_token is None else await self._refreshed(expired, expired.refresh_token)
-        await self._keep(found)
+        await self._keep(await refreshed_tokens(self._requests, expired))
 
-    async def _renew(self, refused: Tokens | None, challenge: Challenge | None) -> None:
-        """Replace tokens that the server refuses."""
+    async def _renew(
+        self, refused: Tokens | None, challenge: Challenge | None, failure: LoginFailed | None = None
+    ) -> None:
+        """Replace tokens that the server refuses.
+
+        Args:
+            refused: The tokens.
+            challenge: Of the server.
+            failure: Why they could not be refreshed a moment ago.
+        """
         if await self._adopt_newer(refused):
             return
         credentials = self._credentials
@@ -270,12 +278,12 @@ class AccessTokens:
             self._has_no_server = True
             return
         metadata = found.metadata
-        if (
-            refused is not None
-            and refused.refresh_token is not None
-            and (refused.issuer, refused.resource) == (metadata.issuer, found.resource)
-        ):
-            refreshed = await self._refreshed(refused, refused.refresh_token)
+        if refused is not None and (refused.issuer, refused.resource) == (metadata.issuer, found.resource):
+            endpoint = metadata.token_endpoint
+            if failure is not None and endpoint == refused.token_endpoint:
+                raise failure
+            moved = structs.replace(refused, token_endpoint=endpoint, revocation_endpoint=metadata.revocation_endpoint)
+            refreshed = await refreshed_tokens(self._requests, moved)
             if refreshed is not None:
                 await self._keep(refreshed)
                 return
@@ -356,30 +364,6 @@ class AccessTokens:
             return None
         is_unbound = credentials.dpop == "on" and found.key is None
         return None if is_unbound or credentials.issuer not in (None, found.issuer) else found
-
-    async def _refreshed(self, tokens: Tokens, refresh_token: str) -> Tokens | None:
-        """Return new tokens for a refresh token; None if it is no longer valid.
-
-        Raises:
-            LoginFailed: The token endpoint does not answer.
-        """
-        key = None if tokens.key is None else ProofKey(tokens.key)
-        endpoint = TokenEndpoint(self._requests, tokens.token_endpoint, tokens.client, key=key)
-        form = refresh_form(refresh_token=refresh_token, resource=tokens.resource)
-        for each in (form, {name: value for name, value in form.items() if name != "resource"}):
-            try:
-                found = await endpoint.tokens(
-                    each,
-                    resource=tokens.resource,
-                    scopes=tokens.scopes,
-                    revocation_endpoint=tokens.revocation_endpoint,
-                )
-            except TokenRefused as refused:
-                if refused.error.error not in _REFUSES_RESOURCE:
-                    return None
-                continue
-            return found if found.refresh_token is not None else structs.replace(found, refresh_token=refresh_token)
-        return None
 
     async def _keep(self, tokens: Tokens | None) -> None:
         """Use and store *tokens*.

@@ -41,7 +41,7 @@ class AuthorizedExchange:
         """
         access_tokens, attempts = self._access_tokens, Attempts()
         while True:
-            tokens = await access_tokens.tokens()
+            tokens = await access_tokens.tokens(attempts)
             lines = [] if tokens is None else access_tokens.header_lines(tokens, verb, address.url)
             response = await self._inner.send(verb, address, [*headers, *lines], body)
             access_tokens.note_nonce(response.headers.get("dpop-nonce"))
