@@ -498,6 +498,41 @@ async def test_a_call_that_needs_more_scopes_asks_once_and_keeps_the_others() ->
         assert ["authorization_code", "authorization_code"] == [each["grant_type"] for each in world.forms]
 
 
+@spec("2026-07-28", "basic/authorization/index#scope-selection-strategy", "fe87d39c")
+@pytest.mark.parametrize("has_expired", [False, True])
+async def test_a_login_for_new_tokens_asks_for_the_scopes_of_the_last_ones(
+    monkeypatch: pytest.MonkeyPatch, *, has_expired: bool
+) -> None:
+    async with login_world() as world, connect(world.url, auth=world.oauth()) as client:
+        world.needed = ["write"]
+        await client.call_tool("greet", {"name": "Ann"})
+        world.revoke()
+        world.refreshable.clear()
+        if has_expired:
+            later = time.time() + 4000
+            monkeypatch.setattr("time.time", lambda: later)
+        await client.call_tool("greet", {"name": "Bob"})
+
+        assert 3 == len(world.logins)
+        assert world.logins[1]["scope"] == world.logins[2]["scope"]
+
+
+async def test_earlier_scopes_that_exist_no_longer_are_left_out() -> None:
+    async with login_world() as world, connect(world.url, auth=world.oauth(client_id="known")) as client:
+        world.needed = ["write"]
+        await client.call_tool("greet", {"name": "Ann"})
+        world.revoke()
+        world.refreshable.clear()
+        world.needed = []
+        answer = world._response
+        world._response = lambda query: (  # type: ignore[method-assign]
+            {"error": "invalid_scope"} if "write" in query["scope"] else answer(query)
+        )
+        await client.call_tool("greet", {"name": "Bob"})
+
+        assert world.logins[0]["scope"] == world.logins[-1]["scope"]
+
+
 @spec("2025-11-25", "basic/authorization#step-up-authorization-flow", "1f83eef0")
 @spec("2026-07-28", "basic/authorization/index#step-up-authorization-flow", "80282eac")
 async def test_a_server_that_never_has_enough_scopes_is_not_asked_for_ever() -> None:

@@ -28,6 +28,7 @@ from msgspec import Struct, structs
 
 from mcpgen.runtime.errors import McpgenError
 from mcpgen.runtime.http.auth.discovery import resource_metadata_urls
+from mcpgen.runtime.http.auth.issuers import ScopeRefused
 from mcpgen.runtime.http.auth.proofs import MAX_NONCE_CHARS, NONCE_ERROR, ProofKey
 from mcpgen.runtime.http.auth.scopes import needs_step_up, selected_scopes, step_up_scopes
 from mcpgen.runtime.http.client.auth.address_guard import AddressGuard
@@ -122,6 +123,7 @@ class AccessTokens:
         self._guard = AddressGuard(address.url, [credentials.issuer or ""])
         self._requests = AuthRequests(self._guard)
         self._tokens: Tokens | None = None
+        self._last: Tokens | None = None  # the same, or those before
         self._proof_key: ProofKey | None = None
         self._nonce: str | None = None
         self._metadata_url: str | None = None  # of the resource, as a challenge has named it last
@@ -293,7 +295,16 @@ class AccessTokens:
         # Programs need no refresh tokens.
         listed = metadata.scopes_supported if isinstance(credentials, OAuth) else None
         scopes = selected_scopes(credentials.scopes, challenged, found.scopes, listed)
-        await self._obtain(found, scopes, challenge)
+        last = refused or self._last
+        wanted = scopes
+        if last is not None and last.issuer == metadata.issuer and isinstance(credentials, OAuth):
+            wanted = step_up_scopes(last.scopes, scopes)  # or the next call would need another login
+        try:
+            await self._obtain(found, wanted, challenge)
+        except ScopeRefused:
+            if wanted == scopes:
+                raise
+            await self._obtain(found, scopes, challenge)  # some of the earlier ones may not exist any more
 
     async def _step_up(self, used: Tokens, challenge: Challenge, attempts: Attempts) -> None:
         """Get tokens that have the scopes of *challenge*, too."""
@@ -378,5 +389,6 @@ class AccessTokens:
 
     def _use(self, tokens: Tokens | None) -> None:
         self._tokens = tokens
+        self._last = tokens or self._last
         self.on_change()
         self._proof_key = None if tokens is None or tokens.key is None else ProofKey(tokens.key)
