@@ -845,6 +845,19 @@ async def test_a_slash_that_clients_add_to_a_url_without_a_path_does_not_matter(
     assert [200, 200, 401] == [each.status for each in answers]
 
 
+@spec("2025-11-25", "basic/authorization#canonical-server-uri", "448e82a7")
+@spec("2026-07-28", "basic/authorization/index#canonical-server-uri", "a3fdcf43")
+@pytest.mark.parametrize("resource", ["https://mcp.example.com/mcp", "HTTPS://MCP.example.com:443/mcp"])
+async def test_the_host_of_an_audience_may_be_in_upper_case(resource: str) -> None:
+    with running_issuer() as issuer:
+        async with protected(auth=Protect(resource=resource, issuers=[issuer.url])) as web:
+            same = ["https://mcp.example.com/mcp", "HTTPS://MCP.Example.COM/mcp", "https://mcp.example.com:443/mcp"]
+            others = ["https://mcp.example.com/MCP", "https://mcp.example.com:80/mcp", "http://mcp.example.com/mcp"]
+            answers = [await ask(web, issuer.token(aud=each), "tools/list") for each in [*same, *others]]
+
+    assert [200, 200, 200, 401, 401, 401] == [each.status for each in answers]
+
+
 # --- the ends of streams
 
 

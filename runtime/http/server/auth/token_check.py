@@ -25,6 +25,7 @@ from mcpgen.runtime.http.server.auth.token_verifier import (
     InvalidToken,
     IssuerUnavailable,
     VerificationMethod,
+    canonical_audience,
 )
 from mcpgen.runtime.http.server.client_address import Client
 from mcpgen.runtime.server.access import Access
@@ -85,7 +86,7 @@ class TokenCheck:
         self.metadata: ResourceMetadata = ResourceMetadata(protect, path, sse_path)
         self._protect = protect
         self._clock = clock
-        audiences = {*self.metadata.resources, *protect.audience}
+        audiences = {canonical_audience(each) for each in (*self.metadata.resources, *protect.audience)}
         # A URL without a path is the same with a slash (RFC 3986, 6.2.3), and some clients add it.
         audiences |= {f"{each}/" for each in audiences if each.count("/") == 2}  # noqa: PLR2004 (those of ://)
         method = protect.verify

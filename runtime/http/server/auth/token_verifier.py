@@ -6,6 +6,7 @@ Spec:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast, runtime_checkable
 
@@ -23,6 +24,7 @@ __all__ = [
     "VerificationMethod",
     "Verify",
     "access_of",
+    "canonical_audience",
     "scopes_of",
 ]
 
@@ -43,7 +45,7 @@ class ExpectedToken(Struct, frozen=True):
 
     Attributes:
         issuers: The authorization servers that are trusted.
-        audiences: One of these must be among the token's audiences.
+        audiences: One of these must be among the token's audiences, in the spelling of `canonical_audience`.
     """
 
     issuers: tuple[str, ...]
@@ -74,6 +76,8 @@ class VerificationMethod(Protocol):
 # Beyond all years that a date can have, and far from what a float cannot hold.
 _MAX_SECONDS: Final = 10**15
 
+_ORIGIN: Final = re.compile(r"https?://[!-\"$-.0->@-~]+", re.IGNORECASE)  # up to the path, and only ASCII
+
 # Claims that bind a token to a key (RFC 9449, 8705): a thief could use it as a plain bearer token.
 _CONFIRMATION: Final = "cnf"
 
@@ -84,7 +88,7 @@ def access_of(claims: Mapping[str, Any], issuer: str, expected: ExpectedToken, s
     Raises:
         InvalidToken: The token is for another server, bound to a key, or belongs to no user and no client.
     """
-    if not expected.audiences.intersection(_texts(claims.get("aud"))):
+    if not expected.audiences.intersection(map(canonical_audience, _texts(claims.get("aud")))):
         raise InvalidToken("the token was not issued for this server")
     if claims.get(_CONFIRMATION) is not None:
         raise InvalidToken("the token is bound to a key, and this server accepts bearer tokens only")
@@ -104,6 +108,22 @@ def access_of(claims: Mapping[str, Any], issuer: str, expected: ExpectedToken, s
         expires_at=float(expires) if isinstance(expires, int | float) else None,
         claims=dict(claims),
     )
+
+
+def canonical_audience(audience: str) -> str:
+    """Return *audience* with scheme and host in lower case, and without a default port, if it is a URL.
+
+    Clients and authorization servers may write the URL of a server in another spelling than its author.
+
+    Spec:
+        2026-07-28, basic/authorization, "Canonical Server URI".
+    """
+    found = _ORIGIN.match(audience)
+    if found is None:
+        return audience
+    origin = found[0].lower()
+    port = ":80" if origin.startswith("http:") else ":443"
+    return origin.removesuffix(port) + audience[found.end() :]
 
 
 def scopes_of(claims: Mapping[str, Any], names: Iterable[str]) -> frozenset[str]:
