@@ -55,11 +55,11 @@ class TokenError(Struct, frozen=True):
 
     Attributes:
         error: The code.
-        error_description: More text; empty if there is none.
+        error_description: More text; empty or None if there is none.
     """
 
     error: str
-    error_description: str = ""
+    error_description: str | None = ""
 
     def __str__(self) -> str:
         text = f"{self.error}: {self.error_description}" if self.error_description else self.error
@@ -67,7 +67,7 @@ class TokenError(Struct, frozen=True):
 
     def without(self, secrets: Iterable[str]) -> TokenError:
         """Return the error with dots in place of *secrets*: it may repeat what it was sent."""
-        code, text = self.error, self.error_description
+        code, text = self.error, self.error_description or ""
         for each in sorted(secrets, key=len, reverse=True):  # one may be a part of another
             if each:
                 code, text = code.replace(each, "…"), text.replace(each, "…")
@@ -167,7 +167,7 @@ def exchange_form(*, id_token: str, audience: str, resource: str, scopes: Sequen
         "subject_token_type": "urn:ietf:params:oauth:token-type:id_token",
         "audience": audience,
     }
-    return _with(form, resource, scopes)
+    return _with(form, resource or None, scopes)
 
 
 def client_authentication(client: Registration, assertion: str | None = None) -> tuple[dict[str, str], dict[str, str]]:

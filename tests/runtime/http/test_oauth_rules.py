@@ -34,6 +34,7 @@ from mcpgen.runtime.http.auth.grants import (
     code_form,
     decode_error,
     decode_tokens,
+    exchange_form,
     refresh_form,
 )
 from mcpgen.runtime.http.auth.issuers import (
@@ -644,6 +645,7 @@ def test_each_token_request_names_the_resource_unchanged() -> None:
     assert resource == code_form(code="c", redirect_uri="r", verifier="v", resource=resource)["resource"]
     assert resource == refresh_form(refresh_token="t", resource=resource)["resource"]  # noqa: S106 (of a test)
     assert "resource" not in refresh_form(refresh_token="t", resource=None)  # noqa: S106 (of a test)
+    assert "resource" not in exchange_form(id_token="t", audience=ISSUER, resource="", scopes=())  # noqa: S106
 
 
 def test_credentials_of_http_basic_are_encoded_as_a_form_first() -> None:
@@ -678,6 +680,7 @@ def test_a_lifetime_may_be_a_string() -> None:
 
 def test_the_error_of_a_token_endpoint_is_text_on_one_line() -> None:
     assert r"invalid_grant: a\nb" == str(decode_error(b'{"error": "invalid_grant", "error_description": "a\\nb"}'))
+    assert "a" == str(decode_error(b'{"error": "a", "error_description": null}'))
     assert decode_error(b"<html>") is None
 
 
