@@ -6,6 +6,7 @@ import json
 import logging
 import time
 import traceback
+from base64 import b64decode
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -657,6 +658,52 @@ async def test_a_registration_is_used_again_at_its_own_authorization_server(tmp_
 
 
 @spec("2025-11-25", "basic/authorization#preregistration", "96747a75")
+async def test_a_client_registers_again_if_the_authorization_server_no_longer_knows_it() -> None:
+    async with login_world() as world:
+        oauth = world.oauth()
+        await greet(world, oauth)
+        world.revoke()
+        token = world._token
+        world._token = lambda form: (  # type: ignore[method-assign]
+            (401, {"error": "invalid_client"}) if form["grant_type"] == "refresh_token" else token(form)
+        )
+
+        assert "Hello, Ann!" == await greet(world, oauth)
+        assert ["client-1", "client-2"] == [each["client_id"] for each in world.logins]
+
+
+async def test_a_client_registers_again_after_a_login_page_that_did_not_come_back() -> None:
+    """The page may have said that it does not know the client; the authorization server then does not redirect."""
+
+    async def stay(page: str) -> None:
+        pages.append(query_of(page)["client_id"])
+
+    pages: list[str] = []
+    async with login_world() as world:
+        store = MemoryTokenStore()
+        await greet(world, world.oauth(store=store))
+        world.revoke()
+        world.refreshable.clear()
+        for _ in range(2):
+            with pytest.raises(LoginFailed, match="did not come back"):
+                await greet(world, world.oauth(store=store, visit=stay, login_seconds=0.1))
+
+    assert ["client-1", "client-2"] == pages
+
+
+async def test_a_refresh_authenticates_with_the_secret_that_the_program_has_now() -> None:
+    async with login_world() as world:
+        options: dict[str, Any] = {"client_id": "c", "issuer": world.origin, "store": MemoryTokenStore()}
+        await greet(world, world.oauth(client_secret="old", **options))  # noqa: S106 (of a test)
+        world.revoke()
+        await greet(world, world.oauth(client_secret="new", **options))  # noqa: S106 (of a test)
+        world.revoke()
+        await greet(world, world.oauth(**options))
+
+        basic = [b64decode(each.removeprefix("Basic ")) for each in world.authorizations]
+        assert ([b"c:old", b"c:new", b"c:new"], 1) == (basic, len(world.logins))
+
+
 @spec("2026-07-28", "basic/authorization/client-registration#authorization-server-binding", "06ddadce")
 @spec("2026-07-28", "basic/authorization/client-registration#pre-registration", "7ce22f2e")
 async def test_a_given_client_is_not_used_at_another_authorization_server(tmp_path: Path) -> None:

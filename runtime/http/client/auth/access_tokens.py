@@ -260,7 +260,7 @@ class AccessTokens:
             if expired.has_expired(time.time()):
                 self._use(None)
             return
-        await self._keep(await refreshed_tokens(self._requests, expired))
+        await self._keep(await refreshed_tokens(self._credentials, self._requests, expired))
 
     async def _renew(
         self, refused: Tokens | None, challenge: Challenge | None, failure: LoginFailed | None = None
@@ -285,7 +285,7 @@ class AccessTokens:
             if failure is not None and endpoint == refused.token_endpoint:
                 raise failure
             moved = structs.replace(refused, token_endpoint=endpoint, revocation_endpoint=metadata.revocation_endpoint)
-            refreshed = await refreshed_tokens(self._requests, moved)
+            refreshed = await refreshed_tokens(credentials, self._requests, moved)
             if refreshed is not None:
                 await self._keep(refreshed)
                 return

@@ -25,9 +25,11 @@ from mcpgen.runtime.http.auth.registration import (
     secret_method,
 )
 from mcpgen.runtime.http.auth.scopes import OFFLINE
+from mcpgen.runtime.http.client.auth.credentials import client_key
 from mcpgen.runtime.http.client.auth.loopback_receiver import open_receiver
-from mcpgen.runtime.http.client.auth.page_visit import page_response
-from mcpgen.runtime.http.client.auth.token_endpoint import TokenEndpoint, TokenRefused
+from mcpgen.runtime.http.client.auth.page_visit import NoResponse, page_response
+from mcpgen.runtime.http.client.auth.token_endpoint import INVALID_CLIENT, TokenEndpoint, TokenRefused
+from mcpgen.runtime.http.client.auth.token_store import stored_client
 from mcpgen.runtime.http.errors import LoginFailed
 
 if TYPE_CHECKING:
@@ -55,8 +57,6 @@ _RESERVED: Final = frozenset({"prompt", "request", "request_uri", "resource", "r
 # Browsers and commands take this much. The scopes and the id of the client come from servers.
 _MAX_URL_CHARS: Final = 16 * 1024
 
-_INVALID_CLIENT: Final = "invalid_client"
-
 
 class CodeLogin:
     """One login.
@@ -78,6 +78,7 @@ class CodeLogin:
         self._requests = requests
         self._guard = guard
         self._key = key
+        self._is_new = False  # whether the client has registered for this login
 
     async def run(self, scopes: Sequence[str]) -> Tokens:
         """Let the person log in, and return tokens for *scopes*.
@@ -113,7 +114,7 @@ class CodeLogin:
                 client = await self._register(redirect_uri, scopes)
                 return await self._log_in(client, redirect_uri, receiver, scopes)
             except TokenRefused as refused:
-                if refused.error.error == _INVALID_CLIENT:  # it was removed there; the next login registers again
+                if refused.error.error == INVALID_CLIENT:  # it was removed there; the next login registers again
                     await self._forget_client()
                 raise LoginFailed(f"the token endpoint answered {refused.error}; log in again") from None
 
@@ -129,7 +130,12 @@ class CodeLogin:
             redirect_uri=redirect_uri,
         )
         waiting = None if receiver is None else receiver.waiting_for(lambda each: has_state(each, request))
-        response_url = await page_response(self._oauth, self._url(request, client, scopes), waiting)
+        try:
+            response_url = await page_response(self._oauth, self._url(request, client, scopes), waiting)
+        except NoResponse:
+            if not self._is_new:
+                await self._forget_client()  # the page may have said that it does not know the client any more
+            raise
         code = code_of_response(response_url, request)
         endpoint = TokenEndpoint(self._requests, metadata.token_endpoint, client, key=self._key)
         form = code_form(code=code, redirect_uri=redirect_uri, verifier=request.verifier, resource=resource)
@@ -174,22 +180,16 @@ class CodeLogin:
 
     @property
     def _client_key(self) -> str:
-        oauth = self._oauth
-        return f"client {self._metadata.issuer} {oauth.client_name} {oauth.redirect_uri or ''}"
+        return client_key(self._oauth, self._metadata.issuer)
 
     async def _stored_client(self) -> Registration | None:
         """Return the client of an earlier registration at this authorization server."""
         if self._kind() != "dynamic":
             return None
-        document = await self._oauth.store.load(self._client_key)
-        if document is None:
+        found = await stored_client(self._oauth.store, self._client_key)
+        if found is None or 0 < found.expires_at <= time.time():
             return None
-        try:
-            found = msgspec.json.decode(document, type=Registration)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return None
-        is_valid = not found.expires_at or found.expires_at > time.time()
-        return found if is_valid and found.issuer == self._metadata.issuer else None
+        return found if found.issuer == self._metadata.issuer else None
 
     async def _new_client(self, redirect_uri: str) -> Registration:
         oauth, metadata, kind = self._oauth, self._metadata, self._kind()
@@ -216,6 +216,7 @@ class CodeLogin:
             )
         made = decode_registration(reply.body, issuer=metadata.issuer, redirect_uri=redirect_uri)
         await self._oauth.store.save(self._client_key, msgspec.json.encode(made))
+        self._is_new = True
         return made
 
     async def _forget_client(self) -> None:

@@ -21,7 +21,17 @@ from mcpgen.runtime.protocol.value_syntax import uri_fault
 if TYPE_CHECKING:
     from mcpgen.runtime.http.client.address import Address
 
-__all__ = ["Assertion", "ClientCredentials", "Credentials", "Dpop", "JwtAssertion", "OAuth", "Visit", "tokens_key"]
+__all__ = [
+    "Assertion",
+    "ClientCredentials",
+    "Credentials",
+    "Dpop",
+    "JwtAssertion",
+    "OAuth",
+    "Visit",
+    "client_key",
+    "tokens_key",
+]
 
 Dpop: TypeAlias = Literal["off", "auto", "on"]
 """Whether tokens are bound to a key: never, if the server demands it, or always."""
@@ -285,6 +295,11 @@ def _is_document(url: str) -> bool:
     # RFC 3986, section 6.2.2: %2E is a dot, too.
     segments = re.sub("%2[Ee]", ".", path).split("/")
     return host[:1] not in ("", ":") and "@" not in host and path != "" and not {".", ".."} & set(segments)
+
+
+def client_key(oauth: OAuth, issuer: str) -> str:
+    """Return the key of the client that has registered itself at *issuer*."""
+    return f"client {issuer} {oauth.client_name} {oauth.redirect_uri or ''}"
 
 
 def tokens_key(credentials: Credentials, address: Address) -> str:

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.http.client.auth.credentials import OAuth, Visit
 
-__all__ = ["page_response"]
+__all__ = ["NoResponse", "page_response"]
+
+
+class NoResponse(LoginFailed):
+    """The person took too long, or the login page did not redirect."""
 
 
 async def page_response(oauth: OAuth, url: str, receive: Callable[[], Awaitable[str]] | None) -> str:
@@ -29,7 +33,8 @@ async def page_response(oauth: OAuth, url: str, receive: Callable[[], Awaitable[
         receive: Returns the response when this machine has received it; None if it goes elsewhere.
 
     Raises:
-        LoginFailed: The person took too long, or the page could not be shown.
+        NoResponse: There is none in time.
+        LoginFailed: The page could not be shown.
     """
     race = _Race()
     with anyio.move_on_after(oauth.login_seconds):
@@ -43,7 +48,7 @@ async def page_response(oauth: OAuth, url: str, receive: Callable[[], Awaitable[
     if race.failure is not None:
         raise LoginFailed(f"`visit` raised {type(race.failure).__name__}; correct this function") from race.failure
     if race.response is None:
-        raise LoginFailed(f"the login page did not come back within {oauth.login_seconds:g} seconds; try again")
+        raise NoResponse(f"the login page did not come back within {oauth.login_seconds:g} seconds; try again")
     return race.response
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.auth.registration import Registration
     from mcpgen.runtime.http.client.auth.auth_requests import AuthReply, AuthRequests
 
-__all__ = ["TokenEndpoint", "TokenRefused"]
+__all__ = ["INVALID_CLIENT", "TokenEndpoint", "TokenRefused"]
 
 
 # Fields of token requests that no error may show, although the authorization server may repeat them in its own.
@@ -46,7 +46,10 @@ _SECRETS: Final = frozenset(
     }
 )
 
-_UNKNOWN_CLIENT: Final = frozenset({"invalid_client", "unauthorized_client"})
+INVALID_CLIENT: Final = "invalid_client"
+"""The error for a client that the authorization server does not know, or whose secret is wrong."""
+
+_UNKNOWN_CLIENT: Final = frozenset({INVALID_CLIENT, "unauthorized_client"})
 _TOO_MANY: Final = 429
 
 

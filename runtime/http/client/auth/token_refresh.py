@@ -12,11 +12,16 @@ from msgspec import structs
 
 from mcpgen.runtime.http.auth.grants import refresh_form
 from mcpgen.runtime.http.auth.proofs import ProofKey
-from mcpgen.runtime.http.client.auth.token_endpoint import TokenEndpoint, TokenRefused
+from mcpgen.runtime.http.auth.registration import BASIC
+from mcpgen.runtime.http.client.auth.credentials import OAuth, client_key
+from mcpgen.runtime.http.client.auth.token_endpoint import INVALID_CLIENT, TokenEndpoint, TokenRefused
+from mcpgen.runtime.http.client.auth.token_store import stored_client
 
 if TYPE_CHECKING:
     from mcpgen.runtime.http.auth.grants import Tokens
+    from mcpgen.runtime.http.auth.registration import Registration
     from mcpgen.runtime.http.client.auth.auth_requests import AuthRequests
+    from mcpgen.runtime.http.client.auth.credentials import Credentials
 
 __all__ = ["refreshed_tokens"]
 
@@ -24,8 +29,13 @@ __all__ = ["refreshed_tokens"]
 _REFUSES_RESOURCE: Final = frozenset({"invalid_request", "invalid_target", "invalid_resource"})
 
 
-async def refreshed_tokens(requests: AuthRequests, tokens: Tokens) -> Tokens | None:
+async def refreshed_tokens(credentials: Credentials, requests: AuthRequests, tokens: Tokens) -> Tokens | None:
     """Return new tokens for the refresh token of *tokens*; None if there is none, or if it is no longer valid.
+
+    Args:
+        credentials: The choices of the program, which may have another secret now.
+        requests: Makes the requests.
+        tokens: The tokens.
 
     Raises:
         LoginFailed: The token endpoint does not answer.
@@ -33,7 +43,10 @@ async def refreshed_tokens(requests: AuthRequests, tokens: Tokens) -> Tokens | N
     if tokens.refresh_token is None:
         return None
     key = None if tokens.key is None else ProofKey(tokens.key)
-    endpoint = TokenEndpoint(requests, tokens.token_endpoint, tokens.client, key=key)
+    client, secret = tokens.client, credentials.client_secret
+    if secret is not None and credentials.client_id == client.client_id:
+        client = structs.replace(client, secret=secret, method=client.method if client.secret else BASIC)
+    endpoint = TokenEndpoint(requests, tokens.token_endpoint, client, key=key)
     form = refresh_form(refresh_token=tokens.refresh_token, resource=tokens.resource)
     for each in (form, {name: value for name, value in form.items() if name != "resource"}):
         try:
@@ -41,8 +54,18 @@ async def refreshed_tokens(requests: AuthRequests, tokens: Tokens) -> Tokens | N
                 each, resource=tokens.resource, scopes=tokens.scopes, revocation_endpoint=tokens.revocation_endpoint
             )
         except TokenRefused as refused:
+            if refused.error.error == INVALID_CLIENT and isinstance(credentials, OAuth):
+                await _forget(credentials, client)
             if refused.error.error not in _REFUSES_RESOURCE:
                 return None
             continue
         return found if found.refresh_token is not None else structs.replace(found, refresh_token=tokens.refresh_token)
     return None
+
+
+async def _forget(oauth: OAuth, client: Registration) -> None:
+    """Remove the registration of *client*, which its authorization server does not know any more."""
+    key = client_key(oauth, client.issuer)
+    found = await stored_client(oauth.store, key)
+    if found is not None and found.client_id == client.client_id:
+        await oauth.store.save(key, None)

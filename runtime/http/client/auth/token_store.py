@@ -18,7 +18,7 @@ import threading
 from contextlib import asynccontextmanager, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar, runtime_checkable
 
 import anyio
 import anyio.to_thread
@@ -26,6 +26,7 @@ import msgspec
 
 from mcpgen.runtime.errors import printable
 from mcpgen.runtime.http.auth.grants import Tokens
+from mcpgen.runtime.http.auth.registration import Registration
 from mcpgen.runtime.http.errors import LoginFailed
 from mcpgen.runtime.protocol.argument_checks import check_file_path
 
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
     from contextlib import AbstractAsyncContextManager
 
-__all__ = ["FileTokenStore", "MemoryTokenStore", "TokenStore", "state_folder", "stored_tokens"]
+__all__ = ["FileTokenStore", "MemoryTokenStore", "TokenStore", "state_folder", "stored_client", "stored_tokens"]
+
+S = TypeVar("S", bound=msgspec.Struct)
 
 _FOLDER_MODE: Final = 0o700
 _FILE_MODE: Final = 0o600
@@ -282,10 +285,19 @@ else:
 
 async def stored_tokens(store: TokenStore, key: str) -> Tokens | None:
     """Return the tokens under *key*; None if there are none that can be read."""
+    return await _stored(store, key, Tokens)
+
+
+async def stored_client(store: TokenStore, key: str) -> Registration | None:
+    """Return the registration under *key*; None if there is none that can be read."""
+    return await _stored(store, key, Registration)
+
+
+async def _stored(store: TokenStore, key: str, kind: type[S]) -> S | None:
     document = await store.load(key)
     if document is None:
         return None
     try:
-        return msgspec.json.decode(document, type=Tokens)
+        return msgspec.json.decode(document, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
