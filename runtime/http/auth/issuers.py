@@ -89,13 +89,14 @@ def has_root_slash(issuer: str, other: str) -> bool:
     return {issuer, other} == {origin, f"{origin}/"}
 
 
-def chosen_issuer(listed: Sequence[str], wanted: str | None) -> str:
+def chosen_issuer(listed: Sequence[str], wanted: str | None, known: str | None = None) -> str:
     """Return the authorization server to use.
 
     Args:
-        listed: Those of the protected resource metadata.
+        listed: Those of the protected resource metadata. RFC 9728 gives their order no meaning.
         wanted: The issuer that the program demands; None for the first one. It may differ from its listed spelling by a
             slash at the end, which some services add in one place and not in the other.
+        known: The issuer that the client has used before. It counts before the first one if it is still listed.
 
     Raises:
         LoginFailed: There is none, or it is not valid.
@@ -105,8 +106,9 @@ def chosen_issuer(listed: Sequence[str], wanted: str | None) -> str:
             raise LoginFailed(
                 "the server's resource metadata names no authorization server; its operator has to add one"
             )
-        _check_issuer(listed[0])
-        return listed[0]
+        chosen = known if known is not None and known in listed else listed[0]
+        _check_issuer(chosen)
+        return chosen
     if not any(each.rstrip("/") == wanted.rstrip("/") for each in listed):
         shown = printable(", ".join(listed)[:_MAX_SHOWN_CHARS]) or "none"
         raise LoginFailed(

@@ -658,6 +658,17 @@ async def test_a_registration_is_used_again_at_its_own_authorization_server(tmp_
 
 
 @spec("2025-11-25", "basic/authorization#preregistration", "96747a75")
+@pytest.mark.parametrize("client_id", [None, "given"])
+async def test_the_order_of_the_authorization_servers_does_not_matter_once_one_is_used(client_id: str | None) -> None:
+    async with login_world() as world, connect(world.url, auth=world.oauth(client_id=client_id)) as client:
+        world.revoke()
+        world.refreshable.clear()
+        world.resource["authorization_servers"].insert(0, f"{world.origin}/other")
+        await client.call_tool("greet", {"name": "Ann"})
+
+        assert (2, 0 if client_id else 1) == (len(world.logins), len(world.registrations))
+
+
 async def test_a_client_registers_again_if_the_authorization_server_no_longer_knows_it() -> None:
     async with login_world() as world:
         oauth = world.oauth()

@@ -389,6 +389,8 @@ def test_what_comes_behind_a_long_parameter_is_not_cut_off() -> None:
 def test_an_issuer_that_the_program_demands_must_be_listed() -> None:
     assert "https://a.example" == chosen_issuer(["https://a.example", "https://b.example"], None)
     assert "https://b.example/" == chosen_issuer(["https://a.example", "https://b.example"], "https://b.example/")
+    assert "https://b.example" == chosen_issuer(["https://a.example", "https://b.example"], None, "https://b.example")
+    assert "https://a.example" == chosen_issuer(["https://a.example"], None, "https://b.example")
     with pytest.raises(LoginFailed, match="get credentials from that one"):
         chosen_issuer(["https://a.example"], "https://b.example")
     with pytest.raises(LoginFailed, match="names no authorization server"):

@@ -33,7 +33,7 @@ from mcpgen.runtime.http.auth.proofs import MAX_NONCE_CHARS, NONCE_ERROR, ProofK
 from mcpgen.runtime.http.auth.scopes import needs_step_up, selected_scopes, step_up_scopes
 from mcpgen.runtime.http.client.auth.address_guard import AddressGuard
 from mcpgen.runtime.http.client.auth.auth_requests import AuthRequests
-from mcpgen.runtime.http.client.auth.bindings import check_binding
+from mcpgen.runtime.http.client.auth.bindings import bound_issuer, check_binding
 from mcpgen.runtime.http.client.auth.code_login import CodeLogin
 from mcpgen.runtime.http.client.auth.credentials import OAuth, tokens_key
 from mcpgen.runtime.http.client.auth.machine_grants import machine_tokens
@@ -333,7 +333,11 @@ class AccessTokens:
         urls = resource_metadata_urls(self._address.url, named)
         urls += [] if known is None or known in urls else [known]
         credentials, allows = self._credentials, allows_legacy and self._allows_legacy
-        found = await discover(self._requests, self._address.url, urls, credentials.issuer, allows_legacy=allows)
+        bound = await bound_issuer(credentials, self._address.url)
+        used = bound if bound is not None or self._last is None else self._last.issuer
+        found = await discover(
+            self._requests, self._address.url, urls, credentials.issuer, known=used, allows_legacy=allows
+        )
         if found is None and (not isinstance(credentials, OAuth) or credentials.interactive):
             raise LoginFailed(_NO_RESOURCE_METADATA)
         return found

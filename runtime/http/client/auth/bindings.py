@@ -17,7 +17,14 @@ from mcpgen.runtime.http.errors import LoginFailed
 if TYPE_CHECKING:
     from mcpgen.runtime.http.client.auth.credentials import Credentials
 
-__all__ = ["check_binding"]
+__all__ = ["bound_issuer", "check_binding"]
+
+
+async def bound_issuer(credentials: Credentials, server_url: str) -> str | None:
+    """Return the authorization server that has got the credentials; None if there is none."""
+    store = credentials.store if isinstance(credentials, OAuth) else credentials.bindings
+    found = await store.load(_key(credentials, server_url))
+    return None if found is None else found.decode(errors="replace")
 
 
 async def check_binding(credentials: Credentials, server_url: str, issuer: str) -> None:
@@ -33,13 +40,16 @@ async def check_binding(credentials: Credentials, server_url: str, issuer: str) 
     """
     if credentials.client_id is None or credentials.issuer is not None:
         return
-    store = credentials.store if isinstance(credentials, OAuth) else credentials.bindings
-    key = f"issuer of {credentials.client_id} {server_url}"
-    known = await store.load(key)
+    known = await bound_issuer(credentials, server_url)
     if known is None:
-        await store.save(key, issuer.encode())
-    elif known != issuer.encode():
+        store = credentials.store if isinstance(credentials, OAuth) else credentials.bindings
+        await store.save(_key(credentials, server_url), issuer.encode())
+    elif known != issuer:
         raise LoginFailed(
             f"the server now uses the authorization server {issuer!r}, but the client {credentials.client_id!r} was "
             f"registered with another one; register it there, and pass {type(credentials).__name__}(…, issuer=…)"
         )
+
+
+def _key(credentials: Credentials, server_url: str) -> str:
+    return f"issuer of {credentials.client_id} {server_url}"

@@ -58,8 +58,14 @@ class Discovery(Struct, frozen=True):
     is_guess: bool = False
 
 
-async def discover(
-    requests: AuthRequests, server_url: str, urls: list[str], issuer: str | None, *, allows_legacy: bool = True
+async def discover(  # noqa: PLR0913 (what a search starts from)
+    requests: AuthRequests,
+    server_url: str,
+    urls: list[str],
+    issuer: str | None,
+    *,
+    known: str | None = None,
+    allows_legacy: bool = True,
 ) -> Discovery | None:
     """Return the authorization server of the MCP server at *server_url*; None if only 2025-03-26 could find one.
 
@@ -68,6 +74,7 @@ async def discover(
         server_url: The URL of the MCP server.
         urls: The URLs of its protected resource metadata, in the order in which they are tried.
         issuer: The issuer that the program demands, if any.
+        known: The issuer that was used before, if any.
         allows_legacy: Whether the rules of 2025-03-26 apply to a server without protected resource metadata.
 
     Raises:
@@ -77,7 +84,7 @@ async def discover(
     if resource is None:
         return await _legacy(requests, server_url, issuer) if allows_legacy else None
     identifier = chosen_resource(server_url, resource.resource)
-    chosen = chosen_issuer(resource.authorization_servers or (), issuer)
+    chosen = chosen_issuer(resource.authorization_servers or (), issuer, known)
     scopes = None if resource.scopes_supported is None else tuple(resource.scopes_supported)
     metadata = await _server_metadata(requests, chosen, is_given=issuer is not None)
     return Discovery(metadata, identifier, scopes, bool(resource.dpop_bound_access_tokens_required))
