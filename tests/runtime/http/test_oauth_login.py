@@ -483,6 +483,29 @@ async def test_a_new_token_that_the_server_refuses_ends_the_attempts() -> None:
         assert 1 == len(world.logins)
 
 
+@pytest.mark.parametrize("grants", [{"refresh_token"}, {"refresh_token", "authorization_code"}])
+async def test_a_person_is_asked_once_if_the_server_refuses_the_token_of_a_refresh(grants: set[str]) -> None:
+    async with login_world() as world, connect(world.url, auth=world.oauth()) as client:
+        token = world._token
+
+        def unusable(form: dict[str, str]) -> tuple[int, dict[str, Any]]:
+            status, reply = token(form)
+            if form["grant_type"] in grants:
+                world.valid.pop(reply["access_token"])
+            return status, reply
+
+        world._token = unusable  # type: ignore[method-assign]
+        world.revoke()
+        for _ in range(3):
+            if "authorization_code" in grants:
+                with pytest.raises(LoginFailed, match="issued for it just now"):
+                    await client.call_tool("greet", {"name": "Ann"})
+            else:
+                await client.call_tool("greet", {"name": "Ann"})
+
+        assert 2 == len(world.logins)
+
+
 # --- scopes
 
 

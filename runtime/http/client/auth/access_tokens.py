@@ -49,12 +49,13 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.auth.challenges import Challenge
     from mcpgen.runtime.http.auth.grants import Tokens
     from mcpgen.runtime.http.client.address import Address
+    from mcpgen.runtime.http.client.auth.attempts import Attempts
     from mcpgen.runtime.http.client.auth.credentials import Credentials
     from mcpgen.runtime.http.client.auth.server_discovery import Discovery
     from mcpgen.runtime.http.client.auth.token_store import TokenStore
     from mcpgen.runtime.transports.spawner import Group
 
-__all__ = ["AccessTokens", "Attempts"]
+__all__ = ["AccessTokens"]
 
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
@@ -72,22 +73,6 @@ _NO_RESOURCE_METADATA: Final = (
     "`revisions` has to allow 2025-03-26, which needs none"
 )
 _NEW_BUT_REFUSED: Final = "the server refuses the token that was issued for it just now; its operator can say why"
-
-
-class Attempts(Struct):
-    """What was tried for one request.
-
-    Attributes:
-        has_nonce: Whether a new nonce was tried.
-        has_token: Whether a new token was tried.
-        failure: Why the tokens of the request have expired and could not be refreshed; None if that was not tried.
-        step_ups: How often more scopes were requested for it. A login for another request does not count.
-    """
-
-    has_nonce: bool = False
-    has_token: bool = False
-    failure: LoginFailed | None = None
-    step_ups: int = 0
 
 
 class _Flight(Struct, eq=False):
@@ -131,6 +116,8 @@ class AccessTokens:
         self._is_closed = False
         self._has_no_server = False  # whether no authorization server was found, and no person can be asked
         self._refused = ""  # the last access token that was refused although it was new
+        self._refreshed = ""  # the access token of the last refresh
+        self._has_vain_login = False  # whether another token than that was refused although it was new
         self._logins: deque[float] = deque(maxlen=_MAX_LOGINS)  # when a person was asked
         self._flight: _Flight | None = None
 
@@ -196,7 +183,11 @@ class AccessTokens:
             return anyio.lowlevel.checkpoint  # the nonce is known
         if attempts.has_token:
             self._refused = "" if used is None else used.access_token
-            raise LoginFailed(_NEW_BUT_REFUSED)
+            # The token of a login may be accepted where that of a refresh is not.
+            self._has_vain_login |= self._refused != self._refreshed
+            if self._has_vain_login or attempts.has_login:
+                raise LoginFailed(_NEW_BUT_REFUSED)
+            attempts.has_login = True
         attempts.has_token = True
         return lambda: self._once(lambda: self._renew(used, challenge, attempts.failure))
 
@@ -280,16 +271,19 @@ class AccessTokens:
             self._has_no_server = True
             return
         metadata = found.metadata
-        if refused is not None and (refused.issuer, refused.resource) == (metadata.issuer, found.resource):
+        is_vain = refused is not None and refused.access_token == self._refused
+        is_same = refused is not None and (refused.issuer, refused.resource) == (metadata.issuer, found.resource)
+        if refused is not None and is_same and (not is_vain or self._has_vain_login):
             endpoint = metadata.token_endpoint
             if failure is not None and endpoint == refused.token_endpoint:
                 raise failure
             moved = structs.replace(refused, token_endpoint=endpoint, revocation_endpoint=metadata.revocation_endpoint)
             refreshed = await refreshed_tokens(credentials, self._requests, moved)
             if refreshed is not None:
+                self._refreshed = refreshed.access_token
                 await self._keep(refreshed)
                 return
-        if refused is not None and refused.access_token == self._refused:
+        if is_vain and self._has_vain_login:
             raise LoginFailed(_NEW_BUT_REFUSED)  # another login would end the same way
         challenged = () if challenge is None else challenge.scopes
         # Programs need no refresh tokens.

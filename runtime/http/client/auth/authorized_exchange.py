@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from mcpgen.runtime.http.auth.challenges import token_challenge
-from mcpgen.runtime.http.client.auth.access_tokens import Attempts
+from mcpgen.runtime.http.client.auth.attempts import Attempts
 
 if TYPE_CHECKING:
     from mcpgen.runtime.http.client.address import Address
