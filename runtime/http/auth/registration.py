@@ -102,7 +102,7 @@ def registration_kind(*, client_id: str | None, document_url: str | None, metada
 
 
 def registration_request(
-    metadata: ServerMetadata, *, name: str, redirect_uri: str, scopes: Sequence[str] = ()
+    metadata: ServerMetadata, *, name: str, redirect_uri: str, scopes: Sequence[str] = (), method: str = ""
 ) -> bytes:
     """Return the JSON of a registration request.
 
@@ -112,6 +112,7 @@ def registration_request(
         redirect_uri: Where its responses go.
         scopes: The scopes that it may request. By default, there is no ``scope``: an authorization server could then
             refuse more scopes, which a call may need later.
+        method: How the client authenticates; empty for the simplest way that the metadata lists.
 
     Spec:
         RFC 7591, section 2; 2026-07-28, basic/authorization/client-registration, "Application Type and Redirect URI
@@ -123,7 +124,7 @@ def registration_request(
         "redirect_uris": [redirect_uri],
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],
-        "token_endpoint_auth_method": _public_or_secret(metadata),
+        "token_endpoint_auth_method": method or _public_or_secret(metadata),
         "application_type": "native" if is_local else "web",
     }
     if scopes:

@@ -6,7 +6,7 @@ import json
 import logging
 import time
 import traceback
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -33,6 +33,7 @@ from tests.runtime.http.login_world import (
     METADATA,
     PRM,
     LoginWorld,
+    answer_json,
     browse,
     login_world,
     query_of,
@@ -832,6 +833,32 @@ async def test_a_slash_at_the_end_of_an_issuer_does_not_matter_unless_the_progra
         with pytest.raises(LoginFailed, match="names another one") as raised:
             await greet(world, world.oauth(issuer=other))
         assert "if that one is right, run `mcpgen login --issuer ISSUER URL`" in error_text(raised.value)
+
+
+async def test_a_client_gets_a_secret_where_no_public_client_may_register() -> None:
+    """RFC 8414, section 2: without a list of methods, an authorization server supports client_secret_basic."""
+    async with served(ConfidentialWorld) as world:
+        assert "Hello, Ann!" == await greet(world, world.oauth())
+        assert ["none", "client_secret_basic"] == world.methods
+        assert f"Basic {b64encode(b'c:s').decode()}" == world.authorizations[-1]
+
+
+class ConfidentialWorld(LoginWorld):
+    """Registers only clients with a secret, and does not say so."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.methods: list[str] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope.get("path") != "/register":
+            await super().__call__(scope, receive, send)
+            return
+        self.methods.append(json.loads(await whole(receive))["token_endpoint_auth_method"])
+        if self.methods[-1] == "none":
+            await answer_json(send, 400, {"error": "invalid_client_metadata"})
+        else:
+            await answer_json(send, 201, {"client_id": "c", "client_secret": "s"})
 
 
 async def test_a_refused_registration_says_what_to_do() -> None:

@@ -18,6 +18,7 @@ from mcpgen.runtime.http.auth.grants import code_form, decode_error
 from mcpgen.runtime.http.auth.issuers import AuthorizationRequest, ScopeRefused, code_of_response, has_state
 from mcpgen.runtime.http.auth.pkce import check_pkce, code_challenge
 from mcpgen.runtime.http.auth.registration import (
+    BASIC,
     Registration,
     decode_registration,
     registration_kind,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.auth.proofs import ProofKey
     from mcpgen.runtime.http.auth.registration import RegistrationKind
     from mcpgen.runtime.http.client.auth.address_guard import AddressGuard
-    from mcpgen.runtime.http.client.auth.auth_requests import AuthRequests
+    from mcpgen.runtime.http.client.auth.auth_requests import AuthReply, AuthRequests
     from mcpgen.runtime.http.client.auth.credentials import OAuth
     from mcpgen.runtime.http.client.auth.loopback_receiver import LoopbackReceiver
     from mcpgen.runtime.http.client.auth.server_discovery import Discovery
@@ -202,11 +203,14 @@ class CodeLogin:
 
     async def _register(self, redirect_uri: str, scopes: Sequence[str] = ()) -> Registration:
         metadata = self._metadata
-        name = self._oauth.client_name
-        request = registration_request(metadata, name=name, redirect_uri=redirect_uri, scopes=scopes)
-        reply = await self._requests.post_json(metadata.registration_endpoint or "", request)
+        reply = await self._registration_reply(redirect_uri, scopes)
+        error = None if reply.is_success else decode_error(reply.body)
+        lists_methods = metadata.token_endpoint_auth_methods_supported is not None
+        if error is not None and error.error == "invalid_client_metadata" and not lists_methods:
+            # RFC 8414, section 2: without a list, clients authenticate with client_secret_basic. Most take others, too.
+            reply = await self._registration_reply(redirect_uri, scopes, BASIC)
+            error = None if reply.is_success else decode_error(reply.body)
         if not reply.is_success:
-            error = decode_error(reply.body)
             if self._found.is_guess:
                 raise LoginFailed(_NO_SERVER)
             said = f"answered {reply.status}" if error is None else f"said: {error}"
@@ -218,6 +222,13 @@ class CodeLogin:
         await self._oauth.store.save(self._client_key, msgspec.json.encode(made))
         self._is_new = True
         return made
+
+    async def _registration_reply(self, redirect_uri: str, scopes: Sequence[str], method: str = "") -> AuthReply:
+        name = self._oauth.client_name
+        request = registration_request(
+            self._metadata, name=name, redirect_uri=redirect_uri, scopes=scopes, method=method
+        )
+        return await self._requests.post_json(self._metadata.registration_endpoint or "", request)
 
     async def _forget_client(self) -> None:
         if self._kind() == "dynamic":
