@@ -191,7 +191,7 @@ def client_authentication(client: Registration, assertion: str | None = None) ->
         return {"authorization": f"Basic {b64encode(pair.encode()).decode()}"}, {}
     if client.method == "client_secret_post" and client.secret is not None:
         return {}, {"client_id": client.client_id, "client_secret": client.secret}
-    return {}, {"client_id": client.client_id}
+    return {}, {"client_id": client.client_id} if client.client_id else {}  # a JWT may be enough, RFC 7521, section 4.1
 
 
 def decode_tokens(body: bytes) -> Reply:

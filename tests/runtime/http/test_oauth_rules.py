@@ -650,6 +650,11 @@ def test_each_token_request_names_the_resource_unchanged() -> None:
     assert "resource" not in exchange_form(id_token="t", audience=ISSUER, resource="", scopes=())  # noqa: S106
 
 
+def test_a_client_without_an_id_sends_none() -> None:
+    assert ({}, {}) == client_authentication(Registration(ISSUER, ""))
+    assert ({}, {"client_id": "c"}) == client_authentication(Registration(ISSUER, "c"))
+
+
 def test_credentials_of_http_basic_are_encoded_as_a_form_first() -> None:
     client = Registration(ISSUER, "a:b", "s%é", "client_secret_basic")
 
