@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import ssl
 import stat
 import subprocess
@@ -399,6 +400,15 @@ async def test_the_receiver_answers_one_path_of_its_own_host_and_echoes_nothing(
         assert "<script>" not in (await page(f"{receiver.redirect_uri}?error=<script>"))[1]
     with pytest.raises(httpx.ConnectError):
         await page(f"{origin}/callback")
+
+
+async def test_the_host_of_a_redirect_may_be_in_upper_case() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    async with open_receiver(f"http://LOCALHOST:{port}/done") as receiver:
+        receiver.waiting_for(lambda _: True)
+
+        assert 200 == (await page(f"http://localhost:{port}/done?code=C"))[0]  # as browsers write it
 
 
 async def test_connections_that_a_browser_opens_in_advance_do_not_block_the_redirect() -> None:

@@ -53,7 +53,7 @@ class LoopbackReceiver:
         self._accepts: Callable[[str], bool] = lambda _: False
         parts = urlsplit(redirect_uri)
         self._path = parts.path or "/"
-        self._host = parts.netloc
+        self._host = _host(parts.netloc)
         self._response = ""
         self._received = anyio.Event()
         self._open: dict[anyio.CancelScope, None] = {}  # of each connection, the oldest first
@@ -94,7 +94,7 @@ class LoopbackReceiver:
         lines = head.decode("latin-1").split("\r\n")
         verb, _, rest = lines[0].partition(" ")
         target = rest.partition(" ")[0]
-        hosts = [line[5:].strip() for line in lines[1:] if line[:5].lower() == "host:"]
+        hosts = [_host(line[5:].strip()) for line in lines[1:] if line[:5].lower() == "host:"]
         if verb != "GET" or target.partition("?")[0] != self._path or hosts != [self._host]:
             return "", _page("404 Not Found", _NOTHING)
         url = f"http://{self._host}{target}"
@@ -137,6 +137,11 @@ async def open_receiver(redirect_uri: str | None, port: int = 0) -> AsyncGenerat
         for each in listeners:
             group.start_soon(each.serve, receiver.serve)
         yield receiver
+
+
+def _host(authority: str) -> str:
+    """Return *authority* as browsers write it."""
+    return authority.lower().removesuffix(":80")
 
 
 async def _listener(host: str, port: int, *, is_fixed: bool = False) -> SocketListener:
