@@ -152,6 +152,10 @@ class TaskWait:
         with anyio.move_on_after(min(seconds, self.left_seconds())):
             await self.event.wait()
 
+    def request_seconds(self) -> float:
+        """Return the time limit of a request about the task: a second at least, for a last look at it."""
+        return max(self._deadline - time.monotonic(), 1.0)
+
     def left_seconds(self) -> float:
         """Return the time that is left.
 

@@ -12,7 +12,7 @@ Spec:
 from __future__ import annotations
 
 import time
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
@@ -50,6 +50,7 @@ _TASKS_REVISION: Final = "2025-11-25"
 
 # While a subscription is open, the state is asked for this rarely: the server may drop a notification.
 _BACKSTOP_SECONDS: Final = 30.0
+_ACKNOWLEDGE_SECONDS: Final = 5.0  # a server that takes longer to acknowledge the subscription is polled
 
 
 class _Created(Struct):
@@ -233,7 +234,12 @@ class ToolTasks:
             changes = await self._subscribe(task_id, wait, stack)
             while True:
                 wait.event = anyio.Event()
-                found, wait.found = wait.found or await self.get(task_id), None
+                with self._engine.connection.deadlines.limit(wait.request_seconds()):
+                    wait.found = wait.found or await self.get(task_id)
+                found, wait.found = wait.found, None
+                if found is None:
+                    wait.left_seconds()  # or it raises
+                    continue
                 await wait.report(found)
                 if found.state.has_ended:
                     return await self._outcome(found, task.tool)
@@ -247,19 +253,17 @@ class ToolTasks:
         """Listen for the changes of a task until *stack* is closed; return None if the server does not report them."""
         if self._watcher is None:
             return None
-        try:
+        with suppress(RequestRefused, RequestTimedOut, RequestLost, UnsupportedByPeer):  # a lost server fails the poll
             wanted = bindings.SubscriptionFilter(task_ids=[task_id])
             # If the stream breaks, `_watch` has to poll from then on.
             listen = self._engine.listen(SubscriptionFilter(), [wanted], on_break=lambda _: wait.event.set())
-            changes = await stack.enter_async_context(listen)
-        except (RequestRefused, RequestTimedOut, RequestLost, UnsupportedByPeer):
-            return None  # if the server is lost, too, the next poll fails
-        if task_id not in changes.accepted.get("taskIds", ()):
-            return None
-        waits = self._watcher.waits.setdefault(task_id, [])
-        waits.append(wait)
-        stack.callback(self._leave, task_id, wait)
-        return changes
+            with self._engine.connection.deadlines.limit(min(_ACKNOWLEDGE_SECONDS, wait.request_seconds())):
+                changes = await stack.enter_async_context(listen)
+                if task_id in changes.accepted.get("taskIds", ()):
+                    self._watcher.waits.setdefault(task_id, []).append(wait)
+                    stack.callback(self._leave, task_id, wait)
+                    return changes
+        return None
 
     def _leave(self, task_id: str, wait: TaskWait) -> None:
         if self._watcher is not None:

@@ -27,6 +27,7 @@ from mcpgen import (
     connect,
 )
 from mcpgen.generated.v2026_07_28 import ElicitResult
+from mcpgen.runtime.client.changes import Changes
 from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -222,6 +223,25 @@ async def test_the_time_limit_of_a_call_holds_for_the_list_of_tools_that_it_need
         for call in (client.call_tool, client.start_tool):
             with pytest.raises(RequestTimedOut, match=r"tools/list was not answered within 0\.1 seconds"):
                 await call("slow", timeout_seconds=0.1)
+
+
+async def test_the_time_limit_of_a_call_holds_while_the_server_does_not_describe_its_task(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with connected(Bakery(), "2026-07-28") as client:
+        monkeypatch.setattr(client._engine.tool_tasks, "get", lambda _: anyio.sleep_forever())
+        with anyio.fail_after(PATIENCE_SECONDS), pytest.raises(RequestTimedOut, match=r"within 0\.1 seconds"):
+            await client.call_tool("slow", timeout_seconds=0.1)
+
+
+async def test_a_server_that_does_not_acknowledge_the_subscription_is_polled(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def silence(_: Changes) -> None:
+        await anyio.sleep_forever()
+
+    monkeypatch.setattr(Changes, "__aenter__", silence)
+    async with connected(Bakery(), "2026-07-28") as client:
+        with anyio.fail_after(PATIENCE_SECONDS):
+            assert 1 == await client.call_tool("bake", timeout_seconds=1, returns=int)
 
 
 @BOTH
