@@ -24,7 +24,7 @@ from mcpgen.runtime.protocol.newest import NEWEST, models
 from mcpgen.runtime.protocol.value_types import any_object, dump_value, pydantic_type, uses_pydantic
 from mcpgen.runtime.server.functions.media import Media
 from mcpgen.runtime.server.functions.schemas import in_declared_order, schema_of
-from mcpgen.runtime.server.functions.signatures import Annotation, arms, bare, origin_of
+from mcpgen.runtime.server.functions.signatures import Annotation, arms, origin_of
 
 __all__ = [
     "CONTENT_BLOCKS",
@@ -338,7 +338,7 @@ def _structured(annotation: Annotation, what: str) -> ResultFormat:
     if uses_pydantic(annotation):
         return _structured_by_pydantic(annotation, what)
     schema = schema_of(annotation, what)
-    wire: Any = bare(annotation)
+    wire: Any = annotation
     wrapped = schema.get("type") != "object"
     if wrapped:
         wire = defstruct("Result", [("result", annotation)])

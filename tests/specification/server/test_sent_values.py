@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import enum
 import logging
-from typing import TYPE_CHECKING, Any, NewType
+from typing import TYPE_CHECKING, Annotated, Any, NewType
 
 import jsonschema_rs
 import pydantic
 import pytest
+from msgspec import Meta
 
 from mcpgen import Context, Server
 from mcpgen.generated import registry
@@ -148,6 +149,29 @@ async def test_a_model_that_was_never_checked_is_refused_and_the_log_says_where(
     assert refused["result"]["isError"] is True
     assert "structuredContent" not in refused["result"]
     assert "item`: String should have at least 2 characters" in caplog.text
+
+
+Prices = Annotated[dict[str, int], Meta(min_length=1)]
+
+
+@spec("2026-07-28", "server/tools#output-schema", "a51d20f1")
+@pytest.mark.parametrize("revision", since("2025-06-18"))
+async def test_an_object_with_too_few_keys_for_its_annotation_is_refused(revision: str) -> None:
+    server = Server("shop", version="1")
+
+    @server.tool
+    async def prices(found: dict[str, int]) -> Prices:
+        return found
+
+    async with client(server, revision) as peer:
+        (tool,) = (await peer.result("tools/list"))["tools"]
+        (sent,) = await peer.call("prices", '{"found":{"tea":9}}')
+        (refused,) = await peer.call("prices", '{"found":{}}')
+
+    assert tool["outputSchema"]["minProperties"] == 1
+    assert sent["result"]["structuredContent"] == {"tea": 9}
+    assert refused["result"]["isError"] is True
+    assert "structuredContent" not in refused["result"]
 
 
 class Access(enum.IntFlag):
