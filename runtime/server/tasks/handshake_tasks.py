@@ -147,6 +147,7 @@ class Tasks(TaskLifecycle):
             with answering():
                 if self.is_unsaved(task_id):
                     raise StoreFailed("the cancellation of a task cannot be stored yet; the server tries again")
+            record = self._own(task_id, principal, access)  # again: another worker may have ended it meanwhile
             raise RequestError(ErrorCode.INVALID_PARAMS, f"The task has ended already: it is {record.status}")
         return self._members(cancelled)
 

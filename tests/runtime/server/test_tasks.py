@@ -753,6 +753,24 @@ def test_a_task_that_has_ended_cannot_be_cancelled(status: str) -> None:
     assert (status, stopped) == (bench.status(FIRST), bench.stopped)
 
 
+class EndedElsewhere(MemoryTaskStore):
+    """A store in which another worker ends each task just before this one changes it."""
+
+    def replace(self, record: TaskRecord, *, before: TaskRecord | None = None) -> bool:
+        super().replace(msgspec.structs.replace(record, status="completed", outcome=Outcome(RESULT)), before=before)
+        return False
+
+
+@pytest.mark.spec("2025-11-25", f"{TASKS}#task-cancellation", "9d6c498d")
+def test_a_task_that_another_worker_ends_meanwhile_is_refused_with_its_new_status() -> None:
+    bench = Bench(EndedElsewhere())
+    bench.create()
+
+    assert (-32602, "The task has ended already: it is completed") == refusal(
+        bench.tasks.cancel, FIRST, principal="alice"
+    )
+
+
 @pytest.mark.spec("2025-11-25", f"{TASKS}#task-cancellation")
 @pytest.mark.spec("2025-11-25", f"{TASKS}#result-retrieval")
 def test_who_waits_for_a_task_that_is_cancelled_is_answered_with_an_error() -> None:
