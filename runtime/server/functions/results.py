@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Sequence, ValuesView
+from types import UnionType
 from typing import Any, TypeAlias, cast
 
 import msgspec
@@ -295,6 +296,9 @@ def _without_input_required(annotation: Annotation) -> Annotation:
     found = arms(annotation)
     if models.InputRequiredResult not in found:
         return annotation
+    if origin_of(annotation) in (typing.Union, UnionType):  # its arms keep their constraints
+        kept = (each for each in typing.get_args(annotation) if arms(each) != (models.InputRequiredResult,))
+        found = tuple(_without_input_required(each) for each in kept)
     others = tuple(each for each in found if each is not models.InputRequiredResult)
     return typing.Union[others] if others else Any  # noqa: UP007 (of a tuple)
 

@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from mcpgen import Context, Server
 from mcpgen.generated import registry
+from mcpgen.generated.v2026_07_28 import InputRequiredResult
 from mcpgen.runtime.errors import RequestError
 from tests.specification.citation import LABELS, everywhere, since, spec, without_handshakes
 from tests.specification.server.revision_client import client
@@ -152,6 +153,7 @@ async def test_a_model_that_was_never_checked_is_refused_and_the_log_says_where(
 
 
 Prices = Annotated[dict[str, int], Meta(min_length=1)]
+PricesOrQuestion = Prices | InputRequiredResult
 
 
 @spec("2026-07-28", "server/tools#output-schema", "a51d20f1")
@@ -163,15 +165,18 @@ async def test_an_object_with_too_few_keys_for_its_annotation_is_refused(revisio
     async def prices(found: dict[str, int]) -> Prices:
         return found
 
-    async with client(server, revision) as peer:
-        (tool,) = (await peer.result("tools/list"))["tools"]
-        (sent,) = await peer.call("prices", '{"found":{"tea":9}}')
-        (refused,) = await peer.call("prices", '{"found":{}}')
+    @server.tool
+    async def asked(found: dict[str, int]) -> PricesOrQuestion:
+        return found
 
-    assert tool["outputSchema"]["minProperties"] == 1
-    assert sent["result"]["structuredContent"] == {"tea": 9}
-    assert refused["result"]["isError"] is True
-    assert "structuredContent" not in refused["result"]
+    async with client(server, revision) as peer:
+        tools = (await peer.result("tools/list"))["tools"]
+        sent = [(await peer.call(each["name"], '{"found":{"tea":9}}'))[0]["result"] for each in tools]
+        refused = [(await peer.call(each["name"], '{"found":{}}'))[0]["result"] for each in tools]
+
+    assert [1, 1] == [each["outputSchema"]["minProperties"] for each in tools]
+    assert [{"tea": 9}] * 2 == [each["structuredContent"] for each in sent]
+    assert [True, True] == [each["isError"] and "structuredContent" not in each for each in refused]
 
 
 class Access(enum.IntFlag):
