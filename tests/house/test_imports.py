@@ -6,6 +6,7 @@ Imports under ``TYPE_CHECKING`` and inside functions count, because a reader has
 from __future__ import annotations
 
 import ast
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,6 +51,12 @@ def modules(room: str) -> dict[str, Path]:
     return found
 
 
+@cache  # to parse the runtime takes a second
+def imported_by(path: Path) -> frozenset[str]:
+    """Return the names that the file at *path* imports."""
+    return frozenset(imported(path.read_text(encoding="utf-8")))
+
+
 def imported(source: str) -> Iterator[str]:
     """Yield each absolute name that *source* imports anywhere; of ``from a import b``, both ``a`` and ``a.b``."""
     for node in ast.walk(ast.parse(source)):
@@ -68,7 +75,7 @@ def imports(room: str) -> dict[str, frozenset[str]]:
     known = modules(room)
     found: dict[str, frozenset[str]] = {}
     for name, path in known.items():
-        targets = known.keys() & set(imported(path.read_text(encoding="utf-8"))) - {name}
+        targets = known.keys() & imported_by(path) - {name}
         # "from mcpgen.codegen import names" imports the submodule: the package is only on the way to it.
         found[name] = frozenset(each for each in targets if not any(other.startswith(f"{each}.") for other in targets))
     return found
@@ -124,7 +131,7 @@ def test_a_room_imports_none_that_is_forbidden_to_it(room: str) -> None:
     guilty = [
         f"{name} imports {target}"
         for name, path in modules(room).items()
-        for target in imported(path.read_text(encoding="utf-8"))
+        for target in sorted(imported_by(path))
         if any(f"{target}.".startswith(f"mcpgen.{each}.") for each in FORBIDDEN[room])
     ]
 
