@@ -141,6 +141,9 @@ class Connection(SessionOutput):
             if self._response_count == responses:  # else another request that waited has filled it again
                 return
 
+    async def wait_turn(self) -> None:
+        """Wait for a turn of the event loop that has time to encode more; this connection has one client."""
+
     def start(self, exchange: Exchange) -> None:
         """Run the handler of *exchange*."""
         self.handler_started(exchange)
@@ -242,8 +245,7 @@ class Connection(SessionOutput):
             result = await call(exchange.params, context)
             if _requires_input(result) and (exchange.task is not None or exchange.peer.era == "handshake"):
                 result = await self._call_with_input(exchange, context, result)
-            if exchange.request is not None:  # or thousands of responses would pile up for a client that does not read
-                await exchange.request.session.output.drain(exchange)
+            await self._wait_to_answer(exchange)
             dispatcher.complete(session, exchange, result)
         except BaseException as failure:  # the boundary: a handler's failure becomes an error response
             if is_cancellation(failure):
@@ -262,6 +264,13 @@ class Connection(SessionOutput):
                 task.close()
             session.running -= 1
             self._handler_ended(exchange)
+
+    async def _wait_to_answer(self, exchange: Exchange) -> None:
+        """Wait before the result of a handler is encoded."""
+        if exchange.request is not None:  # or thousands of responses would pile up for a client that does not read
+            await exchange.request.session.output.drain(exchange)
+        elif exchange.task is not None:  # or the results of all tasks that end together would be encoded in one turn
+            await self.wait_turn()
 
     async def _call_with_input(self, exchange: Exchange, context: Context, result: Any) -> Any:
         """Call the handler again with the input that *result* requires, until it requires none; return its result.

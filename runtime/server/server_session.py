@@ -236,6 +236,8 @@ class ServerSession:
         exchange.has_ended = True
         if exchange.server_requests or exchange.earlier_responses:
             exchange.withdraw_requests()
+        if exchange.request is None and len(body.json) > LARGE_BYTES:  # `reply` does so for a response
+            self.engine.turns.spend(len(body.json))
         if exchange.task is not None:
             end_task = exchange.task.fail if body.is_error else exchange.task.finish
             end_task(body.json)

@@ -34,6 +34,7 @@ from mcpgen.runtime.protocol.capabilities import client_peer
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.connection import Connection
 from mcpgen.runtime.server.exchange import Exchange
+from mcpgen.runtime.server.fair_turns import REQUEST_COST_BYTES
 from mcpgen.runtime.server.ledger import request_bytes
 from mcpgen.runtime.server.tasks.extension_task import ExtensionTask
 from mcpgen.runtime.server.tasks.running_task import RunningTask, error_outcome
@@ -73,6 +74,28 @@ class _NoWriter:
 
     async def drain(self) -> None:
         """Return at once."""
+
+
+class _TaskConnection(Connection):
+    """A connection without a client. Over HTTP, its handlers share the turns of the event loop with those of others."""
+
+    __slots__ = ()
+
+    @property
+    def is_congested(self) -> bool:
+        """Whether a handler has to `drain` before it starts."""
+        return self.session.owner != "" and self._engine.turns.is_used_up
+
+    async def drain(self, _about: Exchange | None, /) -> None:
+        """Wait for a turn of the event loop that has time to encode more."""
+        await self.wait_turn()
+
+    async def wait_turn(self) -> None:
+        """Wait for a turn of the event loop that has time to encode more."""
+        turns = self._engine.turns
+        turns.spend(REQUEST_COST_BYTES)
+        if self.is_congested:
+            await turns.wait_to_work(self.session.owner, self.session.principal)
 
 
 class TaskWorker:
@@ -126,7 +149,7 @@ class TaskWorker:
         if self._spawner is None:
             self._waiting.append((exchange, user, owner))
             return
-        connection = Connection(self._engine, _NoWriter(), self._spawner)
+        connection = _TaskConnection(self._engine, _NoWriter(), self._spawner)
         connection.session.user, connection.session.owner = user, owner
         connection.start(exchange)
 
