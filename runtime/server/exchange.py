@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+import anyio.lowlevel
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
@@ -372,8 +373,9 @@ class SessionOutput:
     def flush_soon(self, exchange: Exchange) -> None:
         """Call `input_required.flush_requests` when the handler had time to make all its requests."""
 
-    async def drain(self, about: Exchange | None, /) -> None:
-        """Wait until the peer has read most of the messages about *about*."""
+    async def drain(self, _about: Exchange | None, /) -> None:
+        """Wait until the peer has read most of the messages about an exchange; here, let others go on."""
+        await anyio.lowlevel.checkpoint()
 
     def disconnect(self, _exchange: Exchange, _retry_ms: int | None, /) -> bool:
         """Close the stream of the response to an exchange if its client can reconnect; return whether it can."""

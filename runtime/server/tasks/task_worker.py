@@ -26,6 +26,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import anyio
+import anyio.lowlevel
 import msgspec
 from msgspec import UNSET, Raw
 
@@ -87,7 +88,8 @@ class _TaskConnection(Connection):
         return self.session.owner != "" and self._engine.turns.is_used_up
 
     async def drain(self, _about: Exchange | None, /) -> None:
-        """Wait for a turn of the event loop that has time to encode more."""
+        """Let others go on, as a function that reports in a loop does not; and wait for a turn that has time for it."""
+        await anyio.lowlevel.checkpoint()
         await self.wait_turn()
 
     async def wait_turn(self) -> None:
