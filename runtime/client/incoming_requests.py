@@ -20,6 +20,7 @@ from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import missing_capabilities
 from mcpgen.runtime.protocol.envelope import error_json
 from mcpgen.runtime.protocol.exception_groups import sole_exception
+from mcpgen.runtime.protocol.message_size import decoded_bytes
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.protocol.sampling_messages import find_imbalance
 from mcpgen.runtime.protocol.value_syntax import form_dialect_fault
@@ -105,7 +106,7 @@ class IncomingRequest(Struct, eq=False):
         method: Its method.
         handler: The handler.
         params: The params, in the native revision.
-        size: The bytes of the params as they came, and the characters of the id.
+        size: The memory of the params, and the characters of the id.
         batch: Collects the responses, if the request came in a batch.
         meta: What the ``_meta`` of the result must have: the task of the server that the request belongs to.
         task: The task that runs the handler.
@@ -244,7 +245,7 @@ class IncomingRequests:
             )
         size = len(message.id) if isinstance(message.id, str) else 0
         if not isinstance(message.params, UnsetType):
-            size += len(memoryview(message.params))
+            size += decoded_bytes(message.params)
         if self.held_bytes + size > session.limits.max_in_flight_bytes:
             raise RequestError(
                 ErrorCode.INTERNAL_ERROR,

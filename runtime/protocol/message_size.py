@@ -19,7 +19,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from mcpgen.runtime.limits import MAX_VALUES
 
-__all__ = ["SMALL_FRAME_BYTES", "detached", "memory_bytes", "too_many_values"]
+__all__ = ["SMALL_FRAME_BYTES", "decoded_bytes", "detached", "memory_bytes", "too_many_values"]
 
 # A value takes about 0.3 µs in each of at most four passes.
 _VALUES_OF_LONG_EXPONENT: Final = 20
@@ -91,6 +91,12 @@ def memory_bytes(frame: bytes) -> int:
         return size + values
     outside = _outside_strings(frame, 4 * MAX_VALUES)
     return size + _values_bytes(frame if outside is None else outside)
+
+
+def decoded_bytes(part: Raw) -> int:
+    """Return about how many bytes of memory the values of *part* take; never less than its own bytes."""
+    size = len(memoryview(part))
+    return size if size <= SMALL_FRAME_BYTES else max(size, memory_bytes(bytes(part)) - size)
 
 
 def _has_many_escapes(frame: bytes) -> bool:

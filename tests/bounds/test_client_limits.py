@@ -178,6 +178,28 @@ async def test_long_ids_of_requests_count_like_their_params() -> None:
     assert ["2", "3", "4"] == sorted(each["id"][0] for each in said if "error" in each)
 
 
+async def test_values_of_requests_count_by_their_memory() -> None:
+    async def sample(params: object, context: object) -> models.CreateMessageResult:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    # 35 kB of JSON take a megabyte of memory.
+    code = """
+    greet()
+    call = asked()
+    for n in range(5):
+        ask(n, "sampling/createMessage", {"messages": [], "maxTokens": 1, "metadata": {"a": [{}] * 5000}})
+    ask("last", "ping")
+    said = [hear() for _ in range(4)]
+    text(call, json.dumps(said))
+    serve()
+    """
+    async with attacked(code, limits=ClientLimits(max_in_flight_bytes=2_500_000), sample=sample) as client:
+        said = json.loads((await client.call_tool("x")).text)
+
+    assert [2, 3, 4] == sorted(each["id"] for each in said if "error" in each)
+
+
 async def test_requests_beyond_the_limit_are_refused() -> None:
     async def sample(params: object, context: object) -> models.CreateMessageResult:
         await anyio.sleep_forever()
