@@ -290,7 +290,8 @@ class Client(BaseClient):
         for _ in range(limits.max_pages):
             page = await self._page(_LISTS[name], cursor, options, sizes)
             if sum(sizes) > limits.max_list_bytes:
-                raise self._endless(name, f"its pages have more than {limits.max_list_bytes} bytes (max_list_bytes)")
+                reason = f"its pages take more than {limits.max_list_bytes} bytes of memory (max_list_bytes)"
+                raise self._endless(name, reason)
             items = getattr(page, name)
             for each in items[: limits.max_items - count]:
                 yield each

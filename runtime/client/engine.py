@@ -38,6 +38,7 @@ from mcpgen.runtime.errors import AdaptationError, UnknownMethod, UsageError
 from mcpgen.runtime.protocol.capabilities import has_capability
 from mcpgen.runtime.protocol.codec import OutgoingRequestCodec, codec
 from mcpgen.runtime.protocol.finite_numbers import check_finite
+from mcpgen.runtime.protocol.message_size import decoded_bytes
 from mcpgen.runtime.protocol.newest import NEWEST, MetaKey
 from mcpgen.runtime.protocol.spans import Operation, client_span, has_opentelemetry
 from mcpgen.runtime.transports.event_loops import next_turn
@@ -160,7 +161,7 @@ class ClientEngine:
         Args:
             method: The method.
             value: The params.
-            sizes: Gets the bytes of the result, as it came.
+            sizes: Gets the memory of the result.
             keeps_tasks: Whether a result of an extension, such as a task, is returned as it came.
             **options: See `CallOptions`.
         """
@@ -210,7 +211,7 @@ class ClientEngine:
         else:
             raw = await self._sender.send_cached(request, cache, cache_key)
         if sizes is not None:
-            sizes.append(len(memoryview(raw)))
+            sizes.append(decoded_bytes(raw))
         return await self._read(ask, value, raw, keeps_tasks)
 
     async def request(self, method: Any, params: Any) -> Any:
@@ -371,9 +372,8 @@ class ClientEngine:
         if len(memoryview(raw)) > _LARGE_BYTES:
             await next_turn()
         revision = self.server.revision
-        as_sent = self.session.reading.result(
-            codec(revision, revision, "client").outgoing_request(method), "client", raw
-        )
+        ask = codec(revision, revision, "client").outgoing_request(method)
+        as_sent = self.session.reading.result(ask, "client", raw)
         if method == "tools/call":
             name = str(value.get("name"))
             if self._validator.prepare(name):

@@ -200,6 +200,17 @@ async def test_values_of_requests_count_by_their_memory() -> None:
     assert [2, 3, 4] == sorted(each["id"] for each in said if "error" in each)
 
 
+async def test_values_of_a_list_count_by_their_memory() -> None:
+    code = """
+    greet()
+    answer(asked(), {"tools": [{"name": "n", "inputSchema": {"type": "object", "x": [{}] * 5000}}]})
+    serve()
+    """
+    with pytest.raises(McpgenError, match="max_list_bytes"):
+        async with attacked(code, limits=ClientLimits(max_list_bytes=500_000)) as client:
+            await act(client, "list")
+
+
 async def test_requests_beyond_the_limit_are_refused() -> None:
     async def sample(params: object, context: object) -> models.CreateMessageResult:
         await anyio.sleep_forever()

@@ -122,8 +122,8 @@ class ClientRun:
         """Return the last result of *method* as the server sent it; None if there is none."""
         return self._recorder.result(method)
 
-    def result_size(self, method: str) -> int:
-        """Return the bytes of the last result of *method*."""
+    def result_size(self, method: str) -> tuple[int, int]:
+        """Return the bytes of the last result of *method*, and about the memory of its values."""
         return self._recorder.result_size(method)
 
     def run(self, work: Callable[[Client], Awaitable[int]]) -> int:

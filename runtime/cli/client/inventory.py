@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Inventory", "LISTS", "Listing", "PROMPTS", "TOOLS", "fetch_inventory", "fetch_list"]
 
-# A server could return a next cursor for ever. Both limits count all lists together.
+# A server could return a next cursor for ever. The limits count all lists together.
 _MAX_PAGES: Final = 1000
 _MAX_BYTES: Final = 16 * 1024 * 1024
+_MAX_MEMORY_BYTES: Final = 64 * 1024 * 1024  # of many small values, a list of few bytes takes this
 
 _HELLO_METHODS: Final = {"handshake": "initialize", "stateless": "server/discover"}
 
@@ -125,7 +126,7 @@ class ListReader:
         self._client = client
         self._run = run
         self._max_items = max_items
-        self._pages = self._bytes = 0
+        self._pages = self._bytes = self._memory_bytes = 0
 
     async def read(self, listing: Listing) -> tuple[list[Any], list[dict[str, Any]]]:
         """Return the items of all pages of a list, and the other members of each page.
@@ -148,7 +149,9 @@ class ListReader:
             rest.append({key: value for key, value in page.items() if key != listing.key})
             cursor = page.get("nextCursor")
             self._pages += 1
-            self._bytes += self._run.result_size(listing.method)
+            size, memory_bytes = self._run.result_size(listing.method)
+            self._bytes += size
+            self._memory_bytes += memory_bytes
             limit = self._limit(len(items), is_last=not isinstance(cursor, str))
             if limit:
                 self.incomplete[listing.method] = (
@@ -178,6 +181,8 @@ class ListReader:
             return f"`--max-items` is {self._max_items}"
         if not is_last and self._bytes >= _MAX_BYTES:
             return f"the limit is {_MAX_BYTES} bytes for all lists"
+        if not is_last and self._memory_bytes >= _MAX_MEMORY_BYTES:
+            return f"the limit is {_MAX_MEMORY_BYTES} bytes of memory for all lists"
         if not is_last and self._pages >= _MAX_PAGES:
             return f"the limit is {_MAX_PAGES} pages for all lists"
         return ""

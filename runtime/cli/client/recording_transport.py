@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.protocol import envelope
+from mcpgen.runtime.protocol.message_size import decoded_bytes
 from mcpgen.runtime.protocol.messages import Batch, Response
 from mcpgen.runtime.protocol.reading_policy import SUSPECT, meant_id, meant_message
 
@@ -79,9 +80,10 @@ class RecordingTransport:
         found = self._results.get(method)
         return None if found is None else msgspec.json.decode(found)
 
-    def result_size(self, method: str) -> int:
-        """Return the bytes of the last result of *method*; 0 if there is none."""
-        return len(self._results.get(method, b""))
+    def result_size(self, method: str) -> tuple[int, int]:
+        """Return the bytes of the last result of *method*, and about the memory of its values; 0 if there is none."""
+        found = self._results.get(method, b"")
+        return len(found), decoded_bytes(Raw(found))
 
     @property
     def awaited(self) -> str | None:

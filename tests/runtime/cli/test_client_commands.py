@@ -213,23 +213,24 @@ def test_the_probe_is_sent_once_and_what_it_made_the_server_print_is_not_shown(
 ENDLESS = """
     if method == 'initialize': hello({'tools': {}})
     elif method == 'tools/list':
-        say(id=message['id'], result={'tools': [{'name': 'a', 'inputSchema': {}, 'x': 'x' * %d}], 'nextCursor': 'x'})
+        say(id=message['id'], result={'tools': [{'name': 'a', 'inputSchema': {}, 'x': %s}], 'nextCursor': 'x'})
     elif 'id' in message: say(id=message['id'], result={'content': [{'type': 'text', 'text': 'done'}]})
 """
 
 
 @pytest.mark.parametrize(
-    ("size", "options", "count", "limit"),
+    ("more", "options", "count", "limit"),
     [
-        (1, ("--max-items", "3"), 3, "`--max-items` is 3"),
-        (1, (), 1000, "the limit is 1000 pages for all lists"),
-        (2_000_000, (), 9, "the limit is 16777216 bytes for all lists"),
+        ("'x'", ("--max-items", "3"), 3, "`--max-items` is 3"),
+        ("'x'", (), 1000, "the limit is 1000 pages for all lists"),
+        ("'x' * 2_000_000", (), 9, "the limit is 16777216 bytes for all lists"),
+        ("[{}] * 24_000", (), 14, "the limit is 67108864 bytes of memory for all lists"),
     ],
 )
 def test_a_list_without_an_end_is_cut_at_limits_that_are_named(
-    size: int, options: tuple[str, ...], count: int, limit: str, tmp_path: Path
+    more: str, options: tuple[str, ...], count: int, limit: str, tmp_path: Path
 ) -> None:
-    status, out, err = run("inspect", server(tmp_path, ENDLESS % size), "--json", *options)
+    status, out, err = run("inspect", server(tmp_path, ENDLESS % more), "--json", *options)
     said = json.loads(out)
 
     assert (0, count) == (status, len(said["tools"]))

@@ -176,7 +176,7 @@ async def test_a_list_whose_pages_are_too_large_together_ends_with_an_error(revi
         for number in range(3):
             page = {"prompts": [{"name": "x" * 4000}], "nextCursor": str(number)}
             own.wire.result(await own.wire.hear(), complete(revision, is_list=True, **page))
-        with pytest.raises(InvalidPayload, match=r"more than 10000 bytes \(max_list_bytes\)"):
+        with pytest.raises(InvalidPayload, match=r"more than 10000 bytes of memory \(max_list_bytes\)"):
             await errand.outcome()
 
         assert [] == await own.wire.rest()
