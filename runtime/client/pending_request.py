@@ -16,6 +16,7 @@ __all__ = ["PendingRequest", "Progress", "RawResponse", "error_as_received", "fr
 
 # A callback that is slower than its server gets the newest of them. Progress only ever grows, so nothing is lost.
 _MAX_QUEUED_PROGRESS: Final = 100
+_MAX_QUEUED_CHARS: Final = 64 * 1024  # of their messages, without the newest one
 
 RawResponse: TypeAlias = Raw | ErrorResponse
 """An undecoded result, or an error."""
@@ -90,6 +91,8 @@ class PendingRequest(Struct, eq=False):
         if self.progress is None:
             self.progress = deque(maxlen=_MAX_QUEUED_PROGRESS)
         self.progress.append(progress)
+        while len(self.progress) > 1 and sum(len(each.message or "") for each in self.progress) > _MAX_QUEUED_CHARS:
+            self.progress.popleft()
         self.event.set()
 
     def response(self) -> RawResponse:

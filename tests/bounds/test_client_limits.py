@@ -11,6 +11,8 @@ import pytest
 
 from mcpgen import ClientLimits, McpgenError, RequestTimedOut, connect
 from mcpgen.generated.v2026_07_28.models import CreateMessageResult, Root, TextContent
+from mcpgen.runtime.client.pending_request import PendingRequest, Progress
+from mcpgen.runtime.transports.auto_reset_event import auto_reset_event
 from tests.faults.hostile_server_clients import NEW, OLD, attacked, villain
 from tests.harness import child_programs
 from tests.patience import PATIENCE_SECONDS
@@ -209,6 +211,19 @@ async def test_values_of_a_list_count_by_their_memory() -> None:
     with pytest.raises(McpgenError, match="max_list_bytes"):
         async with attacked(code, limits=ClientLimits(max_list_bytes=500_000)) as client:
             await act(client, "list")
+
+
+def test_progress_that_waits_is_kept_up_to_a_total_length() -> None:
+    request = PendingRequest(1, "tools/call", auto_reset_event(), token=1)
+    for number in range(1, 100):
+        request.add_progress(Progress(number, None, "x" * 10_000))
+    kept = request.progress or ()
+
+    assert [94, 95, 96, 97, 98, 99] == [each.progress for each in kept]
+
+    request.add_progress(Progress(100, None, "x" * 1_000_000))
+
+    assert [100] == [each.progress for each in request.progress or ()]
 
 
 async def test_requests_beyond_the_limit_are_refused() -> None:
