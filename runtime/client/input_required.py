@@ -216,12 +216,12 @@ def retry_params(params: bytes, required: InputRequired, responses: Mapping[str,
 
 
 def url_elicitation_required(
-    session: ClientSession, failure: RequestRefused, visited: Collection[str]
+    session: ClientSession, failure: RequestRefused, visited: Collection[int]
 ) -> InputRequired | None:
     """Return the URL elicitations that an error of 2025-11-25 lists; None if it is another error.
 
-    None, too, if all of them were *visited*: a user who has accepted a URL may not have finished there, and to show the
-    same one again would not help.
+    None, too, if the hashes of all ids are in *visited*: a user who has accepted a URL may not have finished there, and
+    to show the same one again would not help.
 
     Spec:
         2025-11-25, client/elicitation, "URL Elicitation Required Error".
@@ -241,7 +241,7 @@ def url_elicitation_required(
     wanted = {
         elicitation_id: _InputRequest("elicitation/create", Raw(msgspec.json.encode(each)))
         for each in elicitations
-        if (elicitation_id := str(each.get("elicitationId"))) not in visited
+        if hash(elicitation_id := str(each.get("elicitationId"))) not in visited
     }
     return InputRequired("input_required", wanted) if wanted else None
 

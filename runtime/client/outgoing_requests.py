@@ -174,7 +174,7 @@ class RequestSender:
             InvalidPayload: The server requires input that it may not require.
         """
         session, params = self._session, request.params
-        visited: set[str] = set()
+        visited: set[int] = set()  # the hashes of ids, which can have megabytes
         for _ in range(session.limits.max_rounds):
             try:
                 try:
@@ -196,7 +196,7 @@ class RequestSender:
                 urls = await self._visit(request.method, refusal, visited)
                 if not urls:
                     raise
-                visited.update(urls)
+                visited.update(map(hash, urls))
                 continue
             if rounds is not None:
                 rounds.append(required)
@@ -221,8 +221,8 @@ class RequestSender:
         _LOG.info("%s is sent again: %s", request.method, lost)
         return True
 
-    async def _visit(self, method: str, refusal: RequestRefused, visited: set[str]) -> Collection[str]:
-        """Ask the user to visit the URLs that an error of 2025-11-25 lists, without those *visited*.
+    async def _visit(self, method: str, refusal: RequestRefused, visited: set[int]) -> Collection[str]:
+        """Ask the user to visit the URLs that an error of 2025-11-25 lists, without those in *visited* (hashes of ids).
 
         Return the ids of their elicitations; none if there are no such URLs, or the user has not accepted all of them.
         """

@@ -94,7 +94,7 @@ class TaskWait:
     Attributes:
         event: Set by a notification.
         found: The state in the last notification; None if it was read.
-        answered: The keys of the requests that were answered.
+        answered: The hashes of the keys of the requests that were answered. The keys can have megabytes.
         rounds: How often requests were answered.
 
     Args:
@@ -106,7 +106,7 @@ class TaskWait:
     def __init__(self, seconds: float | None, max_seconds: float, on_progress: OnProgress | None) -> None:
         self.event: anyio.Event = anyio.Event()
         self.found: DescribedTask | None = None
-        self.answered: set[str] = set()
+        self.answered: set[int] = set()
         self.rounds: int = 0
         self._seconds = seconds
         self._on_progress = on_progress

@@ -279,7 +279,7 @@ class ToolTasks:
             ext-tasks, "Task Update Requests": as the equivalent standalone requests, and each once.
         """
         requests = {} if isinstance(found.input_requests, UnsetType) else found.input_requests
-        new = {key: each for key, each in requests.items() if key not in wait.answered}
+        new = {key: each for key, each in requests.items() if hash(key) not in wait.answered}
         if not new:
             return False
         max_rounds = self._session.limits.max_rounds
@@ -287,7 +287,7 @@ class ToolTasks:
             reason = f"the server required input more than {max_rounds} times (`max_rounds`)"
             raise input_required.invalid_result(self._session, _CALL, reason)
         wait.rounds += 1
-        wait.answered |= new.keys()
+        wait.answered.update(map(hash, new))
         since = time.monotonic()
         required = input_required.as_input_required(new)
         if required is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -211,6 +212,54 @@ async def test_values_of_a_list_count_by_their_memory() -> None:
     with pytest.raises(McpgenError, match="max_list_bytes"):
         async with attacked(code, limits=ClientLimits(max_list_bytes=500_000)) as client:
             await act(client, "list")
+
+
+STATE = """{
+    "taskId": "t", "status": "input_required", "createdAt": "2026-01-01T00:00:00Z", "ttlMs": None,
+    "lastUpdatedAt": "2026-01-01T00:00:00Z", "pollIntervalMs": 1}"""
+FORM = '{"mode": "form", "message": "m", "requestedSchema": {"type": "object", "properties": {}}}'
+# Each time with a new key or id of a megabyte.
+KEYS = f"""
+tasks = {{"tools": {{}}, "extensions": {{"io.modelcontextprotocol/tasks": {{}}}}}}
+answer(asked(), discovered(capabilities=tasks))
+number = 0
+while True:
+    request = asked()
+    if request["method"] == "tools/call":
+        answer(request, {{"resultType": "task", **{STATE}}})
+    elif request["method"] == "tasks/get":
+        number += 1
+        requests = {{str(number) * 1_000_000: {{"method": "elicitation/create", "params": {FORM}}}}}
+        answer(request, {{"resultType": "complete", "inputRequests": requests, **{STATE}}})
+    elif request["method"] == "subscriptions/listen":
+        refuse(request)
+    else:
+        answer(request, {{"resultType": "complete"}})
+"""
+URLS = """
+greet()
+for number in range(1, 100):
+    each = {"mode": "url", "message": "m", "url": "https://a/", "elicitationId": str(number) * 1_000_000}
+    refuse(asked(), -32042, "visit", data={"elicitations": [each]})
+"""
+
+
+@pytest.mark.parametrize(("code", "revision"), [(KEYS, NEW), (URLS, "2025-11-25")], ids=["keys", "ids"])
+async def test_what_a_server_has_asked_for_is_not_kept_whole(code: str, revision: str) -> None:
+    async def accept(params: object, context: object) -> dict[str, object]:
+        return {"action": "accept"} if revision != NEW else {"action": "accept", "content": {}}
+
+    options: dict[str, Any] = {"elicit": accept, "elicit_url": accept, "tasks": True}
+    async with attacked(code, revision, **options) as client:
+        tracemalloc.start()
+        try:
+            with pytest.raises(McpgenError, match="max_rounds"):
+                await client.call_tool("x")
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+
+    assert peak < 25_000_000  # with 32 texts of 1 MB or 2 MB, it was more than 32 MB
 
 
 def test_progress_that_waits_is_kept_up_to_a_total_length() -> None:
