@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 __all__ = [
+    "BEYOND_ASCII",
     "as_json",
     "size_text",
     "display_width",
@@ -194,7 +195,8 @@ def size_text(count: int) -> str:
     return "1 byte" if count == 1 else f"{count:,} bytes"
 
 
-_BEYOND_ASCII: Final = re.compile(r"[^\x20-\x7e\n]")
+BEYOND_ASCII: Final = re.compile(r"[^\x20-\x7e\n]")
+"""A character that `as_json` escapes."""
 
 
 def as_json(value: Any, *, is_pretty: bool) -> str:  # noqa: ANN401 (any JSON value)
@@ -202,7 +204,7 @@ def as_json(value: Any, *, is_pretty: bool) -> str:  # noqa: ANN401 (any JSON va
     data = msgspec.json.encode(value)
     if is_pretty:
         data = msgspec.json.format(data, indent=2)
-    return _BEYOND_ASCII.sub(json_escaped, data.decode("utf-8"))
+    return BEYOND_ASCII.sub(json_escaped, data.decode("utf-8"))
 
 
 def json_escaped(match: re.Match[str]) -> str:

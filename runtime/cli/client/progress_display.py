@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from mcpgen.runtime.cli.terminal_text import as_json, display_width, escaped_line
+import msgspec
+
+from mcpgen.runtime.cli.terminal_text import BEYOND_ASCII, display_width, escaped_line, json_escaped
 from mcpgen.runtime.protocol.log_levels import LEVELS
 
 if TYPE_CHECKING:
@@ -16,7 +18,9 @@ __all__ = ["ProgressDisplay"]
 
 _BAR_COLUMNS: Final = 20
 _MAX_HELD_LINES: Final = 1000
+_MAX_HELD_CHARS: Final = 1024 * 1024
 _MAX_ENTRY: Final = 4000
+_MAX_LOGGER: Final = 200
 
 _STYLES: Final = {"warning": "warning", "debug": "dim", "info": "plain", "notice": "plain"}
 
@@ -37,6 +41,7 @@ class ProgressDisplay:
         self.is_held: bool = False
         self._screen = screen
         self._held: list[str] = []
+        self._held_chars = 0
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Show the progress of a request in the status line."""
@@ -60,8 +65,9 @@ class ProgressDisplay:
         if LEVELS.index(level) < LEVELS.index(self.level):
             return
         data: Any = params.data
-        text = escaped_line(data) if isinstance(data, str) else as_json(data, is_pretty=False)
-        logger = f"{escaped_line(params.logger)}: " if isinstance(params.logger, str) else ""
+        # Both can have megabytes, and to escape them takes a second.
+        text = escaped_line(data[:_MAX_ENTRY]) if isinstance(data, str) else _start_of_json(data)
+        logger = f"{escaped_line(params.logger[:_MAX_LOGGER])}: " if isinstance(params.logger, str) else ""
         self._write(f"{self._screen.paint(f'[{level}]', _STYLES.get(level, 'bad'))} {logger}{text[:_MAX_ENTRY]}")
 
     def note(self, text: str) -> None:
@@ -75,8 +81,9 @@ class ProgressDisplay:
     def _write(self, line: str) -> None:
         if not self.is_held:
             self._screen.line(line)
-        elif len(self._held) < _MAX_HELD_LINES:
+        elif len(self._held) < _MAX_HELD_LINES and self._held_chars + len(line) <= _MAX_HELD_CHARS:
             self._held.append(line)
+            self._held_chars += len(line)
 
     def hold(self) -> None:
         """Hold output back until `release`."""
@@ -86,5 +93,10 @@ class ProgressDisplay:
     def release(self) -> None:
         """Write what was held back."""
         self.is_held = False
-        held, self._held = self._held, []
+        held, self._held, self._held_chars = self._held, [], 0
         self._screen.lines(held)
+
+
+def _start_of_json(data: object) -> str:
+    """Return the start of *data* as JSON in ASCII."""
+    return BEYOND_ASCII.sub(json_escaped, msgspec.json.encode(data)[:_MAX_ENTRY].decode("utf-8", "ignore"))

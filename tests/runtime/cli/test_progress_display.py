@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+from typing import Any
 
+import pytest
+
+from mcpgen.generated.v2026_07_28 import LoggingMessageNotificationParams
 from mcpgen.runtime.cli.client import progress_display
 from mcpgen.runtime.cli.client.progress_display import ProgressDisplay
 from mcpgen.runtime.cli.client.terminal import Screen
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def test_a_long_message_is_cut_before_it_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,3 +29,23 @@ def test_a_long_message_is_cut_before_it_is_measured(monkeypatch: pytest.MonkeyP
     assert b"1  " + b"x" * 76 in out.getvalue()
     assert b"x" * 77 not in out.getvalue()
     assert len(measured) < 100
+
+
+@pytest.mark.parametrize("data", ["\u202e" * 2_000, {"key": "\u202e" * 2_000}], ids=["text", "object"])
+def test_what_waits_for_the_end_of_a_question_is_short_and_bounded(data: Any) -> None:
+    out = io.BytesIO()
+    stream = io.TextIOWrapper(out, encoding="utf-8")
+    display = ProgressDisplay(Screen(stream, is_terminal=True, width=80, is_coloured=False))
+    display.hold()
+    entry = LoggingMessageNotificationParams(level="error", data=data, logger="\u202e" * 2_000)
+    for _ in range(300):
+        display.log(entry, None)
+    display.release()
+    display.log(entry, None)
+    stream.flush()
+    lines = out.getvalue().decode().splitlines()
+
+    assert len(lines) <= 1001
+    assert sum(map(len, lines)) < 1_100_000
+    assert lines[0].startswith("[error] \\u202e\\u202e")
+    assert max(map(len, lines)) < 6000
