@@ -90,7 +90,7 @@ def test_pending_calls_on_stdio_keep_256_mib_at_most(victims: Victims, tool: str
     stdio = victims.stdio()
     given: dict[str, Any] = {"meta": ELICITATION, **PARKED[where]}
     with victims.watch(stdio) as seen:
-        for number in range(250):
+        for number in range(100):
             identity = f'"{number}{TEXT}"' if where == "an id" else f"{number}"
             stdio.write(call(tool, **{**given, "identity": identity}) + b"\n")
         stdio.call(1000, "echo", text="there")

@@ -29,7 +29,7 @@ class Reply(NamedTuple):
 
     @property
     def json(self) -> Any:
-        return json.loads(self.body)
+        return json.loads(self.body.removeprefix(b"data: "))  # a response that takes long becomes a stream
 
 
 class Closed(Exception):  # noqa: N818 (no error, where it is expected)

@@ -80,7 +80,7 @@ async def test_a_prompt_without_a_newline_costs_the_message_behind_it_and_nothin
 @pytest.mark.slow
 async def test_a_flood_of_noise_is_logged_in_a_few_lines(revision: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    async with attacked("greet()\nput(b'noise\\n' * 100_000)\nserve()", revision) as client:
+    async with attacked("greet()\nput(b'noise\\n' * 20_000)\nserve()", revision) as client:
         assert "ok" == words(await client.call_tool("x"))
 
     assert 0 < len(caplog.records) <= 20

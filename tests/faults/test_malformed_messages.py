@@ -158,6 +158,7 @@ def about_the_limit() -> range:
     return range(800, 1000) if deepest < 1000 else range(0)
 
 
+@pytest.mark.parametrize("revision", ["2025-03-26", "2026-07-28"])
 @pytest.mark.parametrize("place", REQUESTS)
 @pytest.mark.slow
 async def test_a_request_that_is_nested_about_as_deep_as_can_be_followed_is_answered(place: str, revision: str) -> None:
@@ -170,6 +171,7 @@ async def test_a_request_that_is_nested_about_as_deep_as_can_be_followed_is_answ
         await goes_on(peer)
 
 
+@pytest.mark.parametrize("revision", ["2025-03-26", "2026-07-28"])
 @pytest.mark.parametrize("place", OTHERS)
 @pytest.mark.slow
 async def test_whatever_else_is_nested_about_as_deep_as_can_be_followed_is_no_harm(place: str, revision: str) -> None:

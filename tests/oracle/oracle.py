@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.oracle.subjects import Bindings
 
 # jsonschema looks at every valid instance and at one mutant in this many (jsonschema-rs looks at all of them).
-REFERENCE_SAMPLE = 500
+REFERENCE_SAMPLE = 2000
 # A report that shows more than this is not read.
 SHOWN = 10
 _CRASH = "crashed: "

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from tests.oracle.samples import OpenObject
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ def difference(sent: Json, returned: Json, *, ordered: bool = False, pointer: st
         ordered: Whether the order of keys counts from here on.
         pointer: Where the two values were found.
     """
+    if not pointer and msgspec.json.encode(sent) == msgspec.json.encode(returned):  # mostly, and this is fast
+        return None
     match sent:
         case dict() if isinstance(returned, dict):
             if missing := [key for key in sent if key not in returned]:
