@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-import anyio.lowlevel
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.errors import RequestRefused, TransportClosed, UsageError
+from mcpgen.runtime.transports.event_loops import next_turn
 
 if TYPE_CHECKING:
     from mcpgen.runtime.protocol.capabilities import Peer
@@ -375,7 +375,7 @@ class SessionOutput:
 
     async def drain(self, _about: Exchange | None, /) -> None:
         """Wait until the peer has read most of the messages about an exchange; here, let others go on."""
-        await anyio.lowlevel.checkpoint()
+        await next_turn()
 
     def disconnect(self, _exchange: Exchange, _retry_ms: int | None, /) -> bool:
         """Close the stream of the response to an exchange if its client can reconnect; return whether it can."""

@@ -36,6 +36,12 @@ KEPT = (
 )
 
 
+@pytest.fixture(params=["2025-11-25", NEWEST])
+def revision(request: pytest.FixtureRequest) -> str:
+    """Return a revision with and one without sessions: what is left behind does not depend on more."""
+    return str(request.param)
+
+
 def kept() -> dict[str, int]:
     """Return how many objects of the engine are alive, by their type."""
     gc.collect()

@@ -26,7 +26,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import anyio
-import anyio.lowlevel
 import msgspec
 from msgspec import UNSET, Raw
 
@@ -40,6 +39,7 @@ from mcpgen.runtime.server.ledger import request_bytes
 from mcpgen.runtime.server.tasks.extension_task import ExtensionTask
 from mcpgen.runtime.server.tasks.running_task import RunningTask, error_outcome
 from mcpgen.runtime.server.tasks.task_store import MAX_READ_BYTES, StoreFailed
+from mcpgen.runtime.transports.event_loops import next_turn
 from mcpgen.runtime.transports.spawner import open_spawner, start_alone
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class _TaskConnection(Connection):
 
     async def drain(self, _about: Exchange | None, /) -> None:
         """Let others go on, as a function that reports in a loop does not; and wait for a turn that has time for it."""
-        await anyio.lowlevel.checkpoint()
+        await next_turn()
         await self.wait_turn()
 
     async def wait_turn(self) -> None:

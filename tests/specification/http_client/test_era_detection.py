@@ -89,8 +89,10 @@ async def greeted_with(server: Played, revision: str) -> Exchange:
 
 @spec("2026-07-28", "basic/transports/streamable-http#backward-compatibility")
 @spec("2025-11-25", "basic/lifecycle#initialization")
-@pytest.mark.parametrize("status", [400, 404, 405, 406, 415, 422, 500, 200])
-@pytest.mark.parametrize("body", BODIES)
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [*((400, body) for body in BODIES), *((status, BODIES[4]) for status in (404, 405, 406, 415, 422, 500, 200))],
+)
 async def test_whatever_is_no_error_of_today_leads_to_a_greeting_on_the_spot(status: int, body: bytes) -> None:
     async with played() as server:
         connecting = start(server)
