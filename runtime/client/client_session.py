@@ -108,6 +108,7 @@ class ClientSession:
         reading: How the messages of the server are read.
         server: The server, once a revision is agreed; None before.
         client: This client, as that server sees it.
+        offers_handshake: Whether the client offers a revision whose servers may send requests.
         pending: The open requests of the client, by id.
         subscriptions: The changes that the client listens for.
         cache: Keeps results while they are fresh; None if the client keeps none.
@@ -128,6 +129,7 @@ class ClientSession:
         self.reading = reading
         self.server: ServerPeer | None = None
         self.client: Peer | None = None
+        self.offers_handshake: bool = True
         self.pending: dict[RequestId, PendingRequest] = {}
         self.subscriptions: Subscriptions = Subscriptions(limits.max_changes)
         self.cache: ResultCache | None = None

@@ -136,6 +136,7 @@ class _Negotiation:
         self._offered = offered
         self._handshake = revisions_of_era(offered, "handshake")
         self._stateless = revisions_of_era(offered, "stateless")
+        session.offers_handshake = bool(self._handshake)
         self._open_probe: PendingRequest | None = None
         self._refused: set[str] = set()  # revisions that the server refused, although it may list them
         self._retried: set[str] = set()

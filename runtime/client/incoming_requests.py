@@ -145,7 +145,7 @@ class IncomingRequests:
     def receive(self, message: Request, batch: BatchResponse | None) -> None:
         """Respond to *message*, or start its handler."""
         session = self._session
-        if session.is_stateless:
+        if session.is_stateless or not session.offers_handshake:
             # 2026-07-28, basic/transports/stdio: a server MUST NOT send requests, a client MUST NOT write responses.
             session.warn(
                 "the server sent the request %s, but its revision does not allow requests of a server; it is ignored",

@@ -65,6 +65,21 @@ async def test_a_client_of_today_alone_asks_all_the_same() -> None:
         assert NEWEST == (await connecting.outcome()).revision
 
 
+@spec("2026-07-28", "basic/transports/stdio#sending-messages", "b2f3502d")
+@spec("2026-07-28", "basic/transports/streamable-http#sending-messages", "d5bcfc3f")
+@pytest.mark.parametrize("method", ["ping", "roots/list", "server/discover", "no/such"])
+@on_both_loops
+async def test_a_client_of_today_alone_does_not_answer_requests_that_come_before_the_response(method: str) -> None:
+    async with scripted(revisions=[NEWEST]) as (connecting, wire):
+        asked = await wire.hear("server/discover")
+        wire.say({"jsonrpc": "2.0", "id": 1, "method": method}, [{"jsonrpc": "2.0", "id": 2, "method": method}])
+
+        assert [] == await wire.rest()
+
+        wire.result(asked, discovered())
+        await connecting.outcome()
+
+
 @spec("2026-07-28", "basic/transports/stdio#backward-compatibility")
 @spec("2026-07-28", "server/discover#discoverresult")
 @on_both_loops
