@@ -7,10 +7,10 @@ Spec:
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from mcpgen.runtime.adapt.json_pointer import is_array
 from mcpgen.runtime.http.errors import LoginFailed
@@ -66,7 +66,7 @@ class Registration(Struct, frozen=True, omit_defaults=True):
 
 
 class _Reply(Struct):
-    client_id: str
+    client_id: Annotated[str, Meta(min_length=1)]
     client_secret: str | None = None
     token_endpoint_auth_method: str | None = None
     client_secret_expires_at: float | None = None

@@ -590,8 +590,10 @@ def test_the_reply_to_a_registration_decides_how_the_client_authenticates(
     assert "client_id" not in repr(found)
 
 
+@spec("2026-07-28", "basic/authorization/index#client-registration", "a557c9d2")
 @pytest.mark.parametrize(
-    "reply", [b"", b"[]", b"{}", b'{"client_id": "c", "token_endpoint_auth_method": "private_key_jwt"}']
+    "reply",
+    [b"", b"[]", b"{}", b'{"client_id": ""}', b'{"client_id": "c", "token_endpoint_auth_method": "private_key_jwt"}'],
 )
 def test_a_registration_without_usable_credentials_is_refused(reply: bytes) -> None:
     with pytest.raises(LoginFailed):
