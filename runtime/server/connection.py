@@ -245,7 +245,10 @@ class Connection(SessionOutput):
             result = await call(exchange.params, context)
             if _requires_input(result) and (exchange.task is not None or exchange.peer.era == "handshake"):
                 result = await self._call_with_input(exchange, context, result)
-            await self._wait_to_answer(exchange)
+            if exchange.request is None:  # or the results of all tasks that end together would be encoded in one turn
+                await self.wait_turn()
+            else:  # or thousands of responses would pile up for a client that does not read
+                await exchange.request.session.output.drain(exchange)
             dispatcher.complete(session, exchange, result)
         except BaseException as failure:  # the boundary: a handler's failure becomes an error response
             if is_cancellation(failure):
@@ -264,13 +267,6 @@ class Connection(SessionOutput):
                 task.close()
             session.running -= 1
             self._handler_ended(exchange)
-
-    async def _wait_to_answer(self, exchange: Exchange) -> None:
-        """Wait before the result of a handler is encoded."""
-        if exchange.request is not None:  # or thousands of responses would pile up for a client that does not read
-            await exchange.request.session.output.drain(exchange)
-        elif exchange.task is not None:  # or the results of all tasks that end together would be encoded in one turn
-            await self.wait_turn()
 
     async def _call_with_input(self, exchange: Exchange, context: Context, result: Any) -> Any:
         """Call the handler again with the input that *result* requires, until it requires none; return its result.
