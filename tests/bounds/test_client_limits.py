@@ -134,9 +134,27 @@ async def test_responses_to_a_batch_beyond_the_limit_are_errors_with_its_name() 
     assert all("max_batch_bytes" in each for each in errors)
 
 
-@pytest.mark.parametrize(("limits", "refused"), [({"max_in_flight_bytes": 10_000}, [2, 3, 4]), ({}, [])])
-async def test_requests_that_hold_more_bytes_than_allowed_are_refused(
-    limits: dict[str, int], refused: list[int]
+LONG = ("n", '{"messages": [], "maxTokens": 1, "systemPrompt": "x" * 4000}')
+
+
+@pytest.mark.parametrize(
+    ("identity", "params", "limits", "refused"),
+    [
+        (*LONG, {"max_in_flight_bytes": 10_000}, "234"),
+        (*LONG, {}, ""),
+        ('str(n) + "x" * 4000', '{"messages": [], "maxTokens": 1}', {"max_in_flight_bytes": 10_000}, "234"),
+        # 15 kB of JSON, whose values take a megabyte of memory.
+        (
+            "n",
+            '{"messages": [], "maxTokens": 1, "metadata": {"a": [{}] * 5000}}',
+            {"max_in_flight_bytes": 2_500_000},
+            "234",
+        ),
+    ],
+    ids=["params", "defaults", "ids", "values"],
+)
+async def test_requests_that_hold_more_memory_than_allowed_are_refused(
+    identity: str, params: str, limits: dict[str, int], refused: str
 ) -> None:
     async def sample(params: object, context: object) -> models.CreateMessageResult:
         await anyio.sleep_forever()
@@ -146,7 +164,7 @@ async def test_requests_that_hold_more_bytes_than_allowed_are_refused(
     greet()
     call = asked()
     for n in range(5):
-        ask(n, "sampling/createMessage", {{"messages": [], "maxTokens": 1, "systemPrompt": "x" * 4000}})
+        ask({identity}, "sampling/createMessage", {params})
     ask("last", "ping")
     said = [hear() for _ in range({len(refused) + 1})]
     text(call, json.dumps(said))
@@ -154,53 +172,10 @@ async def test_requests_that_hold_more_bytes_than_allowed_are_refused(
     """
     async with attacked(code, limits=ClientLimits(**limits), sample=sample) as client:
         said = json.loads((await client.call_tool("x")).text)
-    errors = {each["id"]: each["error"]["message"] for each in said if "error" in each}
+    errors = {str(each["id"])[0]: each["error"]["message"] for each in said if "error" in each}
 
-    assert refused == sorted(errors)
+    assert refused == "".join(sorted(errors))
     assert all("max_in_flight_bytes" in each for each in errors.values())
-
-
-async def test_long_ids_of_requests_count_like_their_params() -> None:
-    async def sample(params: object, context: object) -> models.CreateMessageResult:
-        await anyio.sleep_forever()
-        raise AssertionError
-
-    code = """
-    greet()
-    call = asked()
-    for n in range(5):
-        ask(str(n) + "x" * 4000, "sampling/createMessage", {"messages": [], "maxTokens": 1})
-    ask("last", "ping")
-    said = [hear() for _ in range(4)]
-    text(call, json.dumps(said))
-    serve()
-    """
-    async with attacked(code, limits=ClientLimits(max_in_flight_bytes=10_000), sample=sample) as client:
-        said = json.loads((await client.call_tool("x")).text)
-
-    assert ["2", "3", "4"] == sorted(each["id"][0] for each in said if "error" in each)
-
-
-async def test_values_of_requests_count_by_their_memory() -> None:
-    async def sample(params: object, context: object) -> models.CreateMessageResult:
-        await anyio.sleep_forever()
-        raise AssertionError
-
-    # 35 kB of JSON take a megabyte of memory.
-    code = """
-    greet()
-    call = asked()
-    for n in range(5):
-        ask(n, "sampling/createMessage", {"messages": [], "maxTokens": 1, "metadata": {"a": [{}] * 5000}})
-    ask("last", "ping")
-    said = [hear() for _ in range(4)]
-    text(call, json.dumps(said))
-    serve()
-    """
-    async with attacked(code, limits=ClientLimits(max_in_flight_bytes=2_500_000), sample=sample) as client:
-        said = json.loads((await client.call_tool("x")).text)
-
-    assert [2, 3, 4] == sorted(each["id"] for each in said if "error" in each)
 
 
 async def test_values_of_a_list_count_by_their_memory() -> None:
