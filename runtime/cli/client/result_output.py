@@ -116,7 +116,7 @@ class ResultOutput:
             return None
 
     def _write(self, contents: Sequence[Mapping[str, Any]], file: str | None) -> int:
-        whole = b""
+        whole = bytearray()
         for each in contents:
             text = str(each.get("text", ""))
             data = decode_base64(each["blob"]) if "blob" in each else text.encode("utf-8", "replace")

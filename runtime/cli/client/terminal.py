@@ -88,7 +88,7 @@ class Screen:
         self.clear_status()
         self._put(text)
 
-    def write_bytes(self, data: bytes) -> None:
+    def write_bytes(self, data: bytes | bytearray) -> None:
         """Write *data* unchanged."""
         self._stream.flush()
         self._stream.buffer.write(data)
