@@ -154,7 +154,8 @@ class Limits(_Bounds, frozen=True, kw_only=True):
             as one.
         max_buffered_bytes: The largest number of bytes that are buffered while the client does not read.
         max_threads: The largest number of plain functions that run at once, each in a thread. Other calls wait. A
-            function whose call was cancelled counts until it returns, because a thread cannot be stopped.
+            function whose call was cancelled counts until it returns, because a thread cannot be stopped. Clients share
+            it likewise: a function that waits for its client may have to give way.
         grace_seconds: The time that running handlers have to finish after the end of the input. Hosts kill a server
             after a second or two.
     """

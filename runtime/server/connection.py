@@ -18,7 +18,7 @@ from mcpgen.runtime.server import dispatcher, error_mapping, input_required
 from mcpgen.runtime.server.context import Context
 from mcpgen.runtime.server.exchange import SessionOutput
 from mcpgen.runtime.server.ledger import change_bytes, request_bytes
-from mcpgen.runtime.server.request_results import collect_input
+from mcpgen.runtime.server.request_results import collect_input, wait_for_client
 from mcpgen.runtime.server.server_session import ServerSession
 from mcpgen.runtime.server.subscriptions import all_changes, end_stream, notify_change, notify_extension, wants_change
 from mcpgen.runtime.transports.event_loops import is_cancellation
@@ -137,7 +137,7 @@ class Connection(SessionOutput):
         """Wait until the peer has read most of what was written."""
         while self._writer.is_full:
             responses = self._response_count
-            await self._writer.drain()
+            await wait_for_client(self._writer.drain)
             if self._response_count == responses:  # else another request that waited has filled it again
                 return
 

@@ -75,7 +75,7 @@ class ParkedRequests:
         while self._answered and not self.quota.has_room(size):
             self.forget(next(iter(self._answered.values())))
         owner = "" if exchange.request is None else exchange.request.session.owner
-        parked.entry = self.quota.admit(owner, size, give_way=partial(self._give_way_round, parked))
+        parked.entry = self.quota.admit(owner, size, give_way=partial(self.displace, parked))
         if parked.entry is None:
             raise TooManyParked
         exchange.charge(-exchange.size)
@@ -90,6 +90,15 @@ class ParkedRequests:
     def gave_way(self, token: str) -> bool:
         """Return whether the round of *token* made room for another."""
         return token in self._gave_way
+
+    def displace(self, parked: InputRound) -> None:
+        """Stop the handler that waits for *parked*, because it makes room; a retry is told so."""
+        self._gave_way[parked.token] = None
+        if len(self._gave_way) > self._limits.max_waiting:
+            del self._gave_way[next(iter(self._gave_way))]
+        self._drop(parked)
+        if not parked.is_resumed:
+            parked.exchange.abandon()
 
     def resume(self, parked: InputRound) -> None:
         """Charge the exchange of *parked* to its session again, because a retry has come."""
@@ -129,15 +138,6 @@ class ParkedRequests:
         for each in expired:
             self._drop(each)
         return [each.exchange for each in expired if not each.is_resumed]
-
-    def _give_way_round(self, parked: InputRound) -> None:
-        """Stop the handler that waits for *parked*, and remember that this was the reason."""
-        self._gave_way[parked.token] = None
-        if len(self._gave_way) > self._limits.max_waiting:
-            del self._gave_way[next(iter(self._gave_way))]
-        self._drop(parked)
-        if not parked.is_resumed:
-            parked.exchange.abandon()
 
     def _drop(self, parked: InputRound) -> None:
         """Drop a round. If its handler still waits, it is charged until that has ended and calls `forget`."""

@@ -1,10 +1,11 @@
-"""Wait for what a client answers to the requests of a server."""
+"""Wait for a client: until it reads, and for its answers to the requests of a server."""
 
 from __future__ import annotations
 
 import math
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import msgspec
@@ -13,15 +14,18 @@ from msgspec import UNSET, UnsetType
 from mcpgen.runtime.errors import RequestError, UnsupportedByPeer, seconds_text
 from mcpgen.runtime.protocol.exception_groups import joined_unsupported
 from mcpgen.runtime.protocol.newest import ErrorCode
+from mcpgen.runtime.server.functions.worker_threads import WORK
 from mcpgen.runtime.server.server_requests import prepare_request, send_prepared
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from mcpgen.runtime.server.exchange import Exchange, ServerRequest
     from mcpgen.runtime.server.server_session import ServerSession
 
-__all__ = ["check_asks", "collect_input", "wait_result"]
+__all__ = ["check_asks", "collect_input", "wait_for_client", "wait_result"]
+
+T = TypeVar("T")
 
 
 def check_asks(result: Any) -> None:
@@ -40,6 +44,34 @@ def check_asks(result: Any) -> None:
         raise RequestError(ErrorCode.INTERNAL_ERROR, reason)
 
 
+async def wait_for_client(wait: Callable[[], Awaitable[T]], give_way: Callable[[], object] = lambda: None) -> T:
+    """Return the result of *wait*, which waits for the client. A plain function may have to give way meanwhile.
+
+    Args:
+        wait: Called without arguments.
+        give_way: Called in the event loop before *wait* is cancelled because the function gives way.
+
+    Raises:
+        RequestError: The function gave way.
+    """
+    work = WORK.get()
+    if work is None:
+        return await wait()
+    scope = anyio.CancelScope()
+
+    def end() -> None:
+        give_way()
+        scope.cancel()
+
+    with scope, work.threads.asking(work, end):
+        return await wait()
+    raise RequestError(
+        ErrorCode.INTERNAL_ERROR,
+        "the function waited for its client while all threads of the server were in use (max_threads), and gave way to "
+        "another client; try again later, or write the function as `async def`, which waits without a thread",
+    )
+
+
 async def wait_result(session: ServerSession, exchange: Exchange | None, request: ServerRequest) -> Any:
     """Wait for the result of a request to the client; withdraw it if the wait ends before."""
     if not request.is_done:
@@ -50,7 +82,7 @@ async def wait_result(session: ServerSession, exchange: Exchange | None, request
         is_stateless = peer is not None and peer.era == "stateless"
         try:
             with anyio.move_on_after(math.inf if is_stateless else session.limits.answer_seconds):
-                await done.wait()
+                await wait_for_client(done.wait, partial(_displace, session, exchange))
         finally:
             if not request.is_done:
                 session.withdraw(request, exchange)
@@ -58,6 +90,13 @@ async def wait_result(session: ServerSession, exchange: Exchange | None, request
             limit = seconds_text(session.limits.answer_seconds)
             raise RequestError(ErrorCode.INTERNAL_ERROR, f"the client did not answer within {limit}")
     return request.result()
+
+
+def _displace(session: ServerSession, exchange: Exchange | None) -> None:
+    """Stop *exchange* if it is parked. Any other answers its request, with the error that its function gets."""
+    parked = None if exchange is None or exchange.has_ended or exchange.request is not None else exchange.input_round
+    if parked is not None:
+        session.engine.parked.displace(parked)
 
 
 async def collect_input(session: ServerSession, exchange: Exchange, result: Any) -> Any:

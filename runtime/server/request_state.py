@@ -54,7 +54,7 @@ _PROBLEMS: Final = {
     "expired": "has expired; send the request without it",
     "displaced": (
         "belongs to a handler that was cancelled to make room for those of other clients (max_waiting, "
-        "max_waiting_bytes); send the request without it"
+        "max_waiting_bytes, max_threads); send the request without it"
     ),
     "ended": "belongs to a handler that has ended; send the request without it",
     "elsewhere": (

@@ -141,6 +141,11 @@ async def ask(ctx: Context, text: str = "") -> str:
     return (await ctx.elicit("Who?", FORM)).action
 
 
+@server.tool
+def ask_plainly(ctx: Context) -> str:
+    return ctx.sync.elicit("Who?", FORM).action
+
+
 @server.tool(replay=True)
 async def ask_again(ctx: Context) -> str:
     return (await ctx.elicit("Who?", FORM)).action

@@ -101,6 +101,16 @@ def test_an_honest_parked_call_survives_a_thousand_others(victims: Victims) -> N
     assert "accept" == done.json["result"]["content"][0]["text"]
 
 
+def test_unanswered_questions_of_plain_functions_leave_a_thread_for_another_client(victims: Victims) -> None:
+    http = victims.http()
+    with victims.watch(http) as seen:
+        replies = post_all(http, [stateless(call("ask_plainly", meta=ELICITATION))] * 40 * WORKERS)
+
+        assert "awake" == http.call("drowse", HONEST, seconds=0)
+    assert all(b"input_required" in each.body for each in replies)
+    assert [] == seen.losses
+
+
 def test_stalled_uploads_do_not_keep_another_client_out(victims: Victims) -> None:
     http = victims.http(**split("http", max_open_bytes=256 * MIB))
     data = posted(b"x" * 4 * MIB)

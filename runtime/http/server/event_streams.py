@@ -25,6 +25,7 @@ from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.http.sse import encode_event
 from mcpgen.runtime.protocol.envelope import encode_notification
 from mcpgen.runtime.server.event_store import EventStore, event_id
+from mcpgen.runtime.server.request_results import wait_for_client
 
 __all__ = ["EventStream"]
 
@@ -145,7 +146,7 @@ class EventStream(Struct, eq=False):
     async def drain(self) -> None:
         """Return when the connection is no longer full, or has ended."""
         if self.response is not None:
-            await self.response.drain()
+            await wait_for_client(self.response.drain)
 
     def start(self, *, retry_ms: int | None, earlier: Sequence[bytes] = ()) -> None:
         """Make the current response a stream of events.

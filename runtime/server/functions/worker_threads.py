@@ -7,11 +7,17 @@ before its thread has begun never begins.
 
 Over HTTP, users take turns: one that calls a slow function a thousand times does not keep the others waiting. And a
 call that has a slot waits as long as many results cannot be encoded yet, or they would pile up.
+
+A function that waits for its client keeps its thread. If a user's call waits for a slot, and another user has more
+functions that wait for their client than the first one has slots, one of these functions gives way: its wait ends with
+an error. Its slot goes to the user that needs it, and counts for that user from then on.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import Counter
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,9 +30,9 @@ from mcpgen.runtime.server.fair_turns import FairTurns
 from mcpgen.runtime.transports.event_loops import call_soon, running_loop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
-__all__ = ["CALLER", "Caller", "WorkerThreads"]
+__all__ = ["CALLER", "WORK", "Caller", "Work", "WorkerThreads"]
 
 
 class Caller(Struct, frozen=True):
@@ -50,16 +56,19 @@ class WorkerThreads:
 
     Args:
         max_threads: The most functions that run at once, including those whose calls were cancelled.
-
-    Attributes:
-        running: How many functions run, or are about to.
     """
 
     def __init__(self, max_threads: int = MAX_THREADS) -> None:
-        self.running: int = 0
         self._max_threads: Final = max_threads
         self._lock = threading.Lock()
-        self._waiting: dict[str, dict[_Waiter, None]] = {}  # by owner; whose turn is next comes first
+        self._works: set[Work] = set()  # those that have a slot
+        self._waiting: dict[str, dict[Work, _Waiter]] = {}  # by owner; whose turn is next comes first
+        self._asking: dict[Work, _ClientWait] = {}  # those of `_works` that can give way; longest wait first
+
+    @property
+    def running(self) -> int:
+        """How many functions run, or are about to."""
+        return len(self._works)
 
     async def run(self, function: Callable[[Any], Any], argument: Any) -> Any:
         """Return the result of *function*, which runs in a thread; wait for a thread if all are in use.
@@ -67,8 +76,8 @@ class WorkerThreads:
         If it is cancelled, the function goes on, and its result is ignored.
         """
         caller = CALLER.get()
-        await self._acquire("" if caller is None else caller.owner)
-        work = _Work(self, function, argument)
+        work = Work(self, "" if caller is None else caller.owner, function, argument)
+        await self._acquire(work)
         try:
             if caller is not None:
                 await caller.turns.wait_to_run(caller.owner)
@@ -77,42 +86,90 @@ class WorkerThreads:
         finally:
             work.abandon()
 
-    async def _acquire(self, owner: str) -> None:
+    async def _acquire(self, work: Work) -> None:
         with self._lock:
-            if self.running < self._max_threads:
-                self.running += 1
+            if len(self._works) < self._max_threads:
+                self._works.add(work)
                 return
             waiter = _Waiter()
-            self._waiting.setdefault(owner, {})[waiter] = None
+            self._waiting.setdefault(work.owner, {})[work] = waiter
+            self._make_room()
         try:
             await waiter.event.wait()
         except BaseException:
             with self._lock:
-                waiting = self._waiting.get(owner, {})
-                is_waiting = waiter in waiting
+                waiting = self._waiting.get(work.owner, {})
+                is_waiting = work in waiting
                 if is_waiting:
-                    del waiting[waiter]
+                    del waiting[work]
                     if not waiting:
-                        del self._waiting[owner]
+                        del self._waiting[work.owner]
             if not is_waiting:  # it got a slot in the meantime
-                self.release()
+                self.release(work)
             raise
 
-    def release(self) -> None:
-        """Give a slot to the call of the next owner that has waited longest; called in any thread."""
+    def release(self, work: Work) -> None:
+        """Give the slot of *work* to the owner for which it gave way, or else to the one that has waited longest.
+
+        It is called in any thread.
+        """
         while True:
             with self._lock:
+                self._works.discard(work)
+                self._asking.pop(work, None)  # a task that it has started may still wait
                 if not self._waiting:
-                    self.running -= 1
                     return
-                owner, waiting = next(iter(self._waiting.items()))
-                del self._waiting[owner]
-                waiter = next(iter(waiting))
-                del waiting[waiter]
+                owner = work.heir if work.heir in self._waiting else next(iter(self._waiting))
+                waiting = self._waiting.pop(owner)
+                work = next(iter(waiting))
+                waiter = waiting.pop(work)
                 if waiting:
                     self._waiting[owner] = waiting  # behind the others
+                self._works.add(work)
+                self._make_room()
             if waiter.wake():
                 return
+
+    def _make_room(self) -> None:
+        """Let functions that wait for their client give way to owners that have fewer slots. The lock is held."""
+        for owner, calls in self._waiting.items():
+            if not self._asking:
+                return
+            expected = sum(each.heir == owner for each in self._works)
+            slots = expected + sum(each.owner == owner and each.heir is None for each in self._works)
+            while self._asking and expected < len(calls):
+                # If several have the most, the first one has the longest wait.
+                ((most, count),) = Counter(each.owner for each in self._asking).most_common(1)
+                if count <= slots:
+                    break
+                work = next(each for each in self._asking if each.owner == most)
+                work.heir = owner
+                self._asking.pop(work).end_soon()
+                expected += 1
+                slots += 1
+
+    @contextmanager
+    def asking(self, work: Work, give_way: Callable[[], object]) -> Generator[None]:
+        """Note within the block, in an event loop, that *work* waits for its client; *give_way* ends the block."""
+        wait = _ClientWait(give_way)
+        with self._lock:
+            gives_way_again = work.heir in self._waiting
+            if work in self._works and not gives_way_again:
+                work.heir = None
+                self._asking[work] = wait
+                self._make_room()
+        if gives_way_again:
+            wait.end()
+        try:
+            yield
+        finally:
+            wait.is_over = True
+            with self._lock:
+                if self._asking.get(work) is wait:
+                    del self._asking[work]
+                elif not wait.gave_way:  # the client was faster
+                    work.heir = None
+                    self._make_room()
 
 
 class _Waiter:
@@ -129,13 +186,48 @@ class _Waiter:
         return call_soon(self._loop, self.event.set)
 
 
-class _Work:
-    """One function that is to run in a thread, and the slot that it holds."""
+class _ClientWait:
+    """A wait for a client, in the event loop, that keeps a thread.
 
-    __slots__ = ("_argument", "_begun", "_function", "_threads")
+    Attributes:
+        is_over: Whether it has ended.
+        gave_way: Whether it was ended early.
+    """
 
-    def __init__(self, threads: WorkerThreads, function: Callable[[Any], Any], argument: Any) -> None:
-        self._threads = threads
+    __slots__ = ("_give_way", "_loop", "gave_way", "is_over")
+
+    def __init__(self, give_way: Callable[[], object]) -> None:
+        self.is_over = False
+        self.gave_way = False
+        self._give_way = give_way
+        self._loop = running_loop()
+
+    def end_soon(self) -> None:
+        """End it early, from any thread."""
+        call_soon(self._loop, self.end)
+
+    def end(self) -> None:
+        """End it early, in its event loop; do nothing if it has ended."""
+        if not self.is_over:
+            self.gave_way = True
+            self._give_way()
+
+
+class Work:
+    """One function that is to run in a thread.
+
+    Attributes:
+        threads: What runs it.
+        owner: For whom it runs.
+        heir: The owner that gets its slot, because it gave way; None for the next one.
+    """
+
+    __slots__ = ("_argument", "_begun", "_function", "heir", "owner", "threads")
+
+    def __init__(self, threads: WorkerThreads, owner: str, function: Callable[[Any], Any], argument: Any) -> None:
+        self.threads = threads
+        self.owner = owner
+        self.heir: str | None = None
         self._function = function
         self._argument = argument
         self._begun = threading.Lock()  # acquired once, by the thread that begins or by the call that ends before
@@ -144,12 +236,17 @@ class _Work:
         """Run the function, in the thread; do nothing if the call was cancelled before."""
         if not self._begun.acquire(blocking=False):
             return None
+        WORK.set(self)  # of the thread: anyio runs each function in a context of its own
         try:
             return self._function(self._argument)
         finally:
-            self._threads.release()
+            self.threads.release(self)
 
     def abandon(self) -> None:
         """Release the slot if the thread has not begun, and will not."""
         if self._begun.acquire(blocking=False):
-            self._threads.release()
+            self.threads.release(self)
+
+
+WORK: Final[ContextVar[Work | None]] = ContextVar("mcpgen.work", default=None)
+"""The function in whose thread this runs, or for which this runs in the event loop while its thread waits."""

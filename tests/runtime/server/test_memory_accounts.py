@@ -188,7 +188,7 @@ async def test_the_owner_with_the_most_parked_calls_makes_room_for_another(limit
 
         assert displaced["error"]["data"] == {"reason": "displaced"}
         assert "make room" in displaced["error"]["message"]
-        assert "(max_waiting, max_waiting_bytes)" in displaced["error"]["message"]
+        assert "(max_waiting, max_waiting_bytes, max_threads)" in displaced["error"]["message"]
         assert [each["result"]["content"][0]["text"] for each in (still, served)] == ["accept", "accept"]
 
         one.connection.close()
