@@ -35,6 +35,7 @@ from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.connection import Connection
 from mcpgen.runtime.server.exchange import Exchange
 from mcpgen.runtime.server.fair_turns import REQUEST_COST_BYTES
+from mcpgen.runtime.server.functions.worker_threads import CALLER, Caller
 from mcpgen.runtime.server.ledger import request_bytes
 from mcpgen.runtime.server.tasks.extension_task import ExtensionTask
 from mcpgen.runtime.server.tasks.running_task import RunningTask, error_outcome
@@ -153,7 +154,10 @@ class TaskWorker:
             return
         connection = _TaskConnection(self._engine, _NoWriter(), self._spawner)
         connection.session.user, connection.session.owner = user, owner
+        # Its owner is not the caller of this function if the task of another process is run again.
+        token = CALLER.set(Caller(owner, self._engine.turns) if owner else None)
         connection.start(exchange)
+        CALLER.reset(token)
 
     def wake(self) -> None:
         """Look at the tasks now: a new one may expire earlier than the others."""

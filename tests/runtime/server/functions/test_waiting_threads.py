@@ -10,7 +10,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcpgen import Context, Limits, RequestError, Server
+from mcpgen import Context, Limits, RequestError, Server, SqliteTaskStore
 from mcpgen.runtime.server.fair_turns import FairTurns
 from mcpgen.runtime.server.functions.worker_threads import CALLER, Caller, WorkerThreads
 from mcpgen.runtime.server.request_results import wait_for_client
@@ -20,6 +20,8 @@ from tests.specification.http_server.http_clients import Caller as Peer
 from tests.specification.http_server.http_site import site
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.specification.http_server.asgi_exchange import Exchange, Lines
     from tests.specification.http_server.http_site import Site
 
@@ -196,6 +198,35 @@ async def test_a_function_whose_client_does_not_read_gives_way_to_another_user(r
 
     assert "reported" == first
     assert GAVE_WAY in second
+
+
+async def test_a_task_that_another_process_runs_again_keeps_its_owner(tmp_path: Path) -> None:
+    owners: list[str | None] = []
+
+    async def whose() -> str:
+        caller = CALLER.get()
+        owners.append(None if caller is None else caller.owner)
+        if len(owners) == 1:
+            await anyio.sleep_forever()
+        return "done"
+
+    def keeping() -> Server:
+        server = Server("keeping", version="1.0", tasks=SqliteTaskStore(tmp_path / "tasks.db"))
+        server.tool(task=True, replay=True)(whose)
+        return server
+
+    async with site(keeping(), user=user) as web:
+        web.overseer.verify = lambda: None  # type: ignore[method-assign] # it does not know this kind of tasks
+        await User(web, STATELESS, "ann", TASKS).call("whose").complete()
+        while not owners:  # noqa: ASYNC110 (the worker of the server calls it)
+            await anyio.sleep(0.001)
+    async with site(keeping(), user=user):
+        with anyio.fail_after(PATIENCE_SECONDS):
+            while len(owners) < 2:  # noqa: ASYNC110 (likewise)
+                await anyio.sleep(0.001)
+
+    assert [owners[0]] * 2 == owners
+    assert owners[0] is not None
 
 
 async def test_a_user_does_not_displace_own_functions() -> None:
