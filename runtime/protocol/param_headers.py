@@ -31,6 +31,7 @@ __all__ = [
     "Rule",
     "param_headers_of",
     "param_header_values",
+    "has_revision_header",
     "header_mismatch",
     "standard_headers",
 ]
@@ -195,6 +196,11 @@ def _schemas(root: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...] | None, 
                 waiting.append((None, inner))
 
 
+def has_revision_header(revision: str) -> bool:
+    """Return whether clients of a revision name it in the header MCP-Protocol-Version after the handshake."""
+    return revision not in _WITHOUT_HEADERS
+
+
 def standard_headers(method: str, params: Mapping[str, Any], revision: str) -> dict[str, str]:
     """Return the headers that a client sends with any request, by lower-case name.
 
@@ -203,7 +209,7 @@ def standard_headers(method: str, params: Mapping[str, Any], revision: str) -> d
     Raises:
         UsageError: A header cannot carry the method or the name.
     """
-    if revision in _WITHOUT_HEADERS:
+    if not has_revision_header(revision):
         return {}
     found = {http.REVISION: revision}
     if revision in _WITH_REVISION_ONLY:

@@ -18,6 +18,7 @@ from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Fault, Malformed, Notification, Request, Response
 from mcpgen.runtime.protocol.newest import ErrorCode
+from mcpgen.runtime.protocol.param_headers import has_revision_header
 from mcpgen.runtime.server.dispatcher import take
 
 if TYPE_CHECKING:
@@ -72,8 +73,22 @@ async def serve(post: HttpRequest, message: Message | Batch | Malformed) -> None
     elif isinstance(message, Malformed):
         await post.refuse(message)
     else:
-        request_id = message.id if isinstance(message, Request) else UNSET
-        await responses.send_error(post.send, 400, _NO_SESSION_ID, request_id=request_id)
+        await _refuse_without_session(post, message)
+
+
+async def _refuse_without_session(post: HttpRequest, message: Message | Batch) -> None:
+    """Refuse a message that names neither a session nor a stateless revision.
+
+    Spec:
+        2026-07-28, streamable-http, "Protocol Version Header": if a server supports no client that omits the header, a
+        request without it is a mismatch.
+    """
+    handlers, problem, code = post.state.engine.handlers, _NO_SESSION_ID, ErrorCode.INVALID_REQUEST
+    request_id = message.id if isinstance(message, Request) else UNSET
+    is_missing = request_id is not UNSET and http.REVISION not in post.headers
+    if is_missing and handlers.stateless_revisions and all(map(has_revision_header, handlers.served)):
+        problem, code = f"Header mismatch: MCP-Protocol-Version header is missing; {problem}", ErrorCode.HEADER_MISMATCH
+    await responses.send_error(post.send, 400, problem, code=code, request_id=request_id)
 
 
 def _malformed_batch(batch: Batch) -> Malformed | None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.specification.citation import HANDSHAKES
+from tests.specification.citation import HANDSHAKES, since
 from tests.specification.http_server.http_clients import (
     BOTH,
     INITIALIZED,
@@ -94,6 +94,17 @@ async def test_a_request_that_names_no_version_at_all_is_taken_for_one_of_the_ol
 
     assert 400 == answer.status
     assert answer.json["error"]["code"] not in (-32020, -32021, -32022)
+
+
+@spec("2026-07-28", "basic/transports/streamable-http#protocol-version-header", "d3beb112")
+@pytest.mark.parametrize("older", since("2025-06-18", "2026-07-28"))
+async def test_if_every_client_has_to_name_its_version_a_request_without_the_header_is_a_mismatch(older: str) -> None:
+    async with site(demo(revisions=[older, NEWEST])) as web:
+        answer = await web.ask("POST", "/mcp", [JSON, BOTH], b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
+        begun = await web.ask("POST", "/mcp", [JSON, BOTH], initialize(older))
+
+    assert (400, 1, -32020) == (answer.status, answer.json["id"], answer.json["error"]["code"])
+    assert 200 == begun.status  # the header comes after the handshake
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#protocol-version-header")
