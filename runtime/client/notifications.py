@@ -7,6 +7,7 @@ Spec:
 from __future__ import annotations
 
 import logging
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -95,8 +96,14 @@ def _handle(session: ClientSession, requests: IncomingRequests, notification: No
 
 def _has_room(session: ClientSession) -> bool:
     early = session.early_notifications
-    size = sum(0 if isinstance(each.params, UnsetType) else len(memoryview(each.params)) for each in early)
+    size = sum(_kept_bytes(each) for each in early)
     return len(early) < session.limits.max_in_flight and size < session.limits.max_buffered_bytes
+
+
+def _kept_bytes(notification: Notification) -> int:
+    params = notification.params
+    # A server can choose a method of megabytes.
+    return sys.getsizeof(notification.method) + (0 if isinstance(params, UnsetType) else len(memoryview(params)))
 
 
 def _handle_progress(session: ClientSession, revision: str, notification: Notification) -> None:

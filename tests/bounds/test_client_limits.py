@@ -250,6 +250,26 @@ def test_progress_that_waits_is_kept_up_to_a_total_length() -> None:
     assert [100] == [each.progress for each in request.progress or ()]
 
 
+async def test_notifications_before_the_handshake_count_with_their_methods() -> None:
+    code = f"""
+    first = asked()
+    for _ in range(30):
+        tell("x" * 1_000_000)
+    answer(first, initialized({OLD!r}))
+    heard("notifications/initialized")
+    serve()
+    """
+    tracemalloc.start()
+    try:
+        async with attacked(code) as client:
+            await client.call_tool("x")
+            _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 15_000_000
+
+
 async def test_requests_beyond_the_limit_are_refused() -> None:
     async def sample(params: object, context: object) -> models.CreateMessageResult:
         await anyio.sleep_forever()
