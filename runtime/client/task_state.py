@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.errors import McpgenError, RequestTimedOut
@@ -149,6 +150,9 @@ class TaskWait:
         Raises:
             RequestTimedOut: The time limit is over.
         """
+        # anyio cancels no task whose future is done. A server that reports its task without end sets the event in each
+        # turn of the event loop.
+        await checkpoint_if_cancelled()
         with anyio.move_on_after(min(seconds, self.left_seconds())):
             await self.event.wait()
 

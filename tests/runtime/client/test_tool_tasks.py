@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 
 from mcpgen import (
     ClientLimits,
@@ -28,6 +29,7 @@ from mcpgen import (
 )
 from mcpgen.generated.v2026_07_28 import ElicitResult
 from mcpgen.runtime.client.changes import Changes
+from mcpgen.runtime.client.task_state import TaskWait
 from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -232,6 +234,28 @@ async def test_the_time_limit_of_a_call_holds_while_the_server_does_not_describe
         monkeypatch.setattr(client._engine.tool_tasks, "get", lambda _: anyio.sleep_forever())
         with anyio.fail_after(PATIENCE_SECONDS), pytest.raises(RequestTimedOut, match=r"within 0\.1 seconds"):
             await client.call_tool("slow", timeout_seconds=0.1)
+
+
+async def test_a_wait_can_be_cancelled_although_the_server_never_stops_reporting_its_task() -> None:
+    wait = TaskWait(None, 600, None)
+    rounds = 0
+
+    async def report() -> None:
+        while True:
+            wait.event.set()
+            await checkpoint()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(report)
+        with anyio.CancelScope() as scope:
+            for rounds in range(1000):
+                wait.event = anyio.Event()
+                if rounds == 10:
+                    scope.cancel()
+                await wait.sleep(600)
+        group.cancel_scope.cancel()
+
+    assert rounds < 1000 - 1
 
 
 async def test_a_server_that_does_not_acknowledge_the_subscription_is_polled(monkeypatch: pytest.MonkeyPatch) -> None:
