@@ -221,7 +221,7 @@ class Changes:
         if failure is None or not _is_broken(failure) or self._is_awaited:
             return []
         await self._alone(self._open_again(failure))
-        return [*_all_changes(self.acknowledged)]
+        return [*_all_changes(self.acknowledged, self._wanted)]
 
     async def _renew_unread(self) -> None:
         """Open the stream again after a restart of the server, also if the program does not iterate now.
@@ -329,7 +329,7 @@ class Changes:
                 older, self._opened = self._stream, stream
                 while (unread := older.take()) is not None:
                     stream.put(unread)
-                for each in _all_changes(self.acknowledged):
+                for each in _all_changes(self.acknowledged, wanted):
                     session.changed(each)
                     stream.put(each)
                 break
@@ -383,13 +383,18 @@ def _is_broken(failure: Exception) -> bool:
     return isinstance(failure, RequestLost) and not failure.is_general
 
 
-def _all_changes(accepted: SubscriptionFilter) -> Iterator[Change]:
-    """Return the changes that a stream with the filter *accepted* can report."""
+def _all_changes(accepted: SubscriptionFilter, wanted: SubscriptionFilter) -> Iterator[Change]:
+    """Return the changes that a stream can report of which *wanted* was requested, and *accepted* acknowledged.
+
+    A server can acknowledge any number of URIs that were not requested.
+    """
     if accepted.tools_list_changed:
         yield Change("tools")
     if accepted.prompts_list_changed:
         yield Change("prompts")
     if accepted.resources_list_changed:
         yield Change("resources")
-    for each in accepted.resource_subscriptions:
-        yield Change("resource", each)
+    acknowledged = set(accepted.resource_subscriptions)
+    for each in wanted.resource_subscriptions:
+        if each in acknowledged:
+            yield Change("resource", each)

@@ -369,6 +369,29 @@ async def test_changes_beyond_the_limit_are_dropped() -> None:
     assert scope.cancelled_caught
 
 
+async def test_changes_that_were_not_requested_are_not_reported_when_a_stream_is_opened_again() -> None:
+    code = """
+    listen = asked()
+    if listen["method"] == "server/discover":
+        answer(listen, discovered())
+        listen = asked("subscriptions/listen")
+    meta = {"io.modelcontextprotocol/subscriptionId": listen["id"]}
+    many = {"resourceSubscriptions": [f"mem://{n}" for n in range(5000)]}
+    tell("notifications/subscriptions/acknowledged", notifications=many, _meta=meta)
+    asked("tools/call")
+    os._exit(1)
+    """
+    uris: list[str | None] = []
+    async with attacked(code, NEW, max_restarts=1) as client, client.listen(uris=["mem://1"]) as changes:
+        with pytest.raises(McpgenError):
+            await client.call_tool("x")
+        uris.append((await anext(changes)).uri)
+        with anyio.move_on_after(0.2):
+            uris.append((await anext(changes)).uri)
+
+    assert ["mem://1"] == uris
+
+
 async def test_the_end_of_what_a_server_prints_is_kept() -> None:
     code = 'os.write(2, b"x" * 100_000 + b"the end\\n"); os._exit(3)'
     with pytest.raises(McpgenError) as failure:
