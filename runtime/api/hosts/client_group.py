@@ -25,6 +25,7 @@ from mcpgen.runtime.errors import (
     UsageError,
     printable,
 )
+from mcpgen.runtime.limits import MAX_URI_CHARS
 from mcpgen.runtime.protocol.argument_checks import check_texts
 from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.transports.errors import ServerExited
@@ -292,8 +293,11 @@ class ClientGroup:
 def _template_fits(template: str, uri: str) -> bool:
     """Return whether *uri* has the literal parts of *template*, in their order, and any text between them.
 
-    The template is the server's. As a regular expression, a dozen of ``.*`` would take years.
+    The template is the server's. As a regular expression, a dozen of ``.*`` would take years. One that is longer than
+    the URIs that a template reads fits none: a million expressions take a second.
     """
+    if len(template) > MAX_URI_CHARS:
+        return False
     first, *others = _EXPRESSION.split(template)
     if not others:
         return uri == first

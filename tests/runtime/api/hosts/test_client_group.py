@@ -131,6 +131,7 @@ async def test_a_resource_is_read_from_the_server_that_lists_it_or_its_template(
         ("x:1", "x:1", True),
         ("x:1", "x:12", False),
         ("x:{a", "x:1", False),
+        ("x:{a}" + "{b}" * 10_000, "x:1", False),  # a server can list one of a million expressions
     ],
 )
 def test_a_template_fits_what_has_its_texts_in_their_order(template: str, uri: str, fits: bool) -> None:  # noqa: FBT001
