@@ -49,6 +49,12 @@ MAX_KEPT_BYTES: Final = 16 * 1024 * 1024
 MAX_COMPILED: Final = 64
 """The number of compiled schemas that are kept: the last used ones. Each takes a megabyte or more."""
 
+MAX_COMPILED_BYTES: Final = 64 * 1024 * 1024
+"""About the memory that these may take together; the last used one may take more."""
+
+MAX_PATTERN_BYTES: Final = 16 * 1024 * 1024
+"""The largest total size of the compiled patterns of one schema: 100 of the longest take 100 MB, and 0.5 s."""
+
 MAX_REPORTED: Final = 10_000
 """The largest number of warnings. There is one for each tool, and a server can list any number of tools."""
 
@@ -63,6 +69,9 @@ MAX_REASON_LENGTH: Final = 300
 MAX_POINTER_LENGTH: Final = 500
 
 _LOG: Final = logging.getLogger("mcpgen.results")
+
+# What a byte of a schema takes when it is compiled. Measured: 64 for short constants, and 50 for short subschemas.
+_COMPILED_BYTES: Final = 64
 
 # $schema without scheme and fragment: the class of the library, and the keyword that identifies a schema.
 _DIALECTS: Final = {
@@ -163,7 +172,9 @@ class OutputValidator:
             except SchemaRefused as error:
                 compiled = error.with_traceback(None)
         self._compiled[name] = compiled  # as the last one: the order is that of use
-        if len(self._compiled) > MAX_COMPILED:
+        while len(self._compiled) > MAX_COMPILED or (
+            len(self._compiled) > 1 and sum(map(_memory, self._compiled.values())) > MAX_COMPILED_BYTES
+        ):
             del self._compiled[next(iter(self._compiled))]
         return is_new
 
@@ -240,7 +251,11 @@ class OutputValidator:
 
 
 class _Compiled:
-    """A compiled schema."""
+    """A compiled schema.
+
+    Attributes:
+        size_bytes: About what it takes in memory.
+    """
 
     def __init__(self, library: Any, schema: bytes) -> None:
         self._library = library
@@ -258,7 +273,9 @@ class _Compiled:
         except SchemaRefused as error:
             raise SchemaRefused(f"the output schema is not supported: {error}") from None
         make: type[jsonschema_rs.Validator] = getattr(library, dialect)
-        self._validator, self._matching = _validator(library, make, document)
+        count = len(self._graph.patterns)
+        self._validator, self._matching = _validator(library, make, document, MAX_PATTERN_BYTES // max(count, 1))
+        self.size_bytes: int = _COMPILED_BYTES * len(schema) + count * self._matching.size_limit
 
     def finding(self, content: Any) -> _Finding | None:
         """Return the fault of *content*; None if it matches the schema."""
@@ -321,10 +338,11 @@ def _dialect(document: dict[str, Any]) -> tuple[str, str]:
 
 
 def _validator(
-    library: Any, make: type[jsonschema_rs.Validator], document: dict[str, Any]
+    library: Any, make: type[jsonschema_rs.Validator], document: dict[str, Any], pattern_bytes: int
 ) -> tuple[jsonschema_rs.Validator, _Matching]:
     why = ""
-    for matching in _MATCHINGS:
+    for each in _MATCHINGS:
+        matching = each._replace(size_limit=min(each.size_limit, pattern_bytes))
         if matching.looks_around:
             patterns = library.FancyRegexOptions(backtrack_limit=MAX_BACKTRACKS, size_limit=matching.size_limit)
         else:
@@ -348,6 +366,10 @@ def _guarded(function: Callable[..., _T], *arguments: object, **options: object)
         if type(error).__name__ != "PanicException":
             raise
         raise SchemaRefused("the JSON Schema validator (jsonschema_rs) crashed") from error
+
+
+def _memory(compiled: _Compiled | SchemaRefused) -> int:
+    return 0 if isinstance(compiled, SchemaRefused) else compiled.size_bytes
 
 
 def _uncheckable(reason: str) -> _Finding:

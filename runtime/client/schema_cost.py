@@ -122,6 +122,7 @@ class SchemaGraph:
     """The subschemas of one document.
 
     Attributes:
+        patterns: Its different patterns.
         in_place: The longest path at one place.
         weight: Its size with all references written out; None if it is recursive, or a path is too long.
     """
@@ -135,7 +136,7 @@ class SchemaGraph:
         self._document = schema
         self._id_key = id_key
         self._anchors: dict[str, dict[str, Any]] = {}
-        self._distinct: set[str] = set()
+        self.patterns: set[str] = set()
         self._survey()
         self._nodes: dict[int, _Node] = {}
         self._unread: list[tuple[dict[str, Any], _Node]] = []
@@ -144,7 +145,7 @@ class SchemaGraph:
         while self._unread:
             self._read(*self._unread.pop())
         nodes = list(self._nodes.values())
-        self._patterns = any(node.pattern or node.key_patterns for node in nodes)
+        self._has_patterns = any(node.pattern or node.key_patterns for node in nodes)
         self.in_place: int = _longest_in_place(nodes)
         self.weight: int | None
         self.weight, self._longest = _weight(nodes, self._root)
@@ -159,7 +160,7 @@ class SchemaGraph:
         Raises:
             SchemaTooCostly: Validating would cost too much.
         """
-        rate = text_units if self._patterns else 1
+        rate = text_units if self._has_patterns else 1
         short = longest_text is None or size <= longest_text
         if self.weight is not None and short and self.weight * size * rate <= MAX_UNITS:
             nesting, copies = self._longest, self.weight * size
@@ -205,11 +206,10 @@ class SchemaGraph:
                 stack.extend((each, depth + 1) for each in value if is_object(each) or is_array(each))
 
     def _count_patterns(self, value: dict[str, Any]) -> None:
-        pattern = value.get("pattern")
-        if isinstance(pattern, str):
-            self._distinct.add(pattern)
-        self._distinct.update(_map(value.get("patternProperties")))
-        if len(self._distinct) > MAX_PATTERNS:
+        if isinstance(pattern := value.get("pattern"), str):
+            self.patterns.add(pattern)
+        self.patterns.update(_map(value.get("patternProperties")))
+        if len(self.patterns) > MAX_PATTERNS:
             raise SchemaRefused(f"it has more than {MAX_PATTERNS} different patterns")
 
     def _refuse_scope(self, value: dict[str, Any]) -> None:

@@ -205,6 +205,28 @@ def test_compiled_schemas_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {"a", "b"} == set(made._compiled)
 
 
+def test_the_memory_of_compiled_schemas_is_bounded() -> None:
+    made = OutputValidator("strict")
+    # Each takes 10 MB or more: short constants, and long patterns.
+    constants = {"type": "string", "enum": [f"v{each}" for each in range(20_000)]}
+    patterns = {"type": "string", "allOf": [{"pattern": f"^.{{1,900}}{each}?$"} for each in range(10)]}
+    made.learn([Tool(f"constants {each}", constants) for each in range(10)])
+    made.learn([Tool(f"patterns {each}", patterns) for each in range(10)])
+    for kind, text in (("constants", "v1"), ("patterns", "x")):
+        for each in range(10):
+            made.check(NEWEST, f"{kind} {each}", Result(text))
+        kept = [name for name in made._compiled if name.startswith(kind)]
+        assert 2 <= len(kept) <= 8
+        assert f"{kind} 9" == kept[-1]
+
+
+def test_the_patterns_of_a_schema_are_bounded_together() -> None:
+    """A hundred of them took 100 MB, and half a second."""
+    schema = {"type": "string", "allOf": [{"pattern": f"^.{{1,990}}{each}?$"} for each in range(100)]}
+
+    assert "the output schema is not valid" in reason(schema, "x")
+
+
 # What is done
 
 
@@ -321,6 +343,8 @@ def test_the_library_would_not_fetch_by_itself(monkeypatch: pytest.MonkeyPatch) 
     """The second lock: even a reference that the graph does not see."""
 
     class Blind:
+        patterns = ()
+
         def __init__(self, *_: object, **__: object) -> None:
             pass
 
