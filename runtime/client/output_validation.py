@@ -18,6 +18,7 @@ Spec:
 from __future__ import annotations
 
 import logging
+import sys
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, get_args
 
 import msgspec
@@ -219,7 +220,7 @@ class OutputValidator:
             self._drop(name)
         if schema is None:
             return
-        size = len(name) + len(schema)
+        size = _kept_size(name, schema)
         while self._stale and self._lacks_room(size):
             self._drop(self._stale.pop())
         if self._lacks_room(size):
@@ -232,7 +233,7 @@ class OutputValidator:
         return len(self._listed) >= MAX_TOOLS or self._kept_bytes + size > MAX_KEPT_BYTES
 
     def _drop(self, name: str) -> None:
-        self._kept_bytes -= len(name) + len(self._listed.pop(name))
+        self._kept_bytes -= _kept_size(name, self._listed.pop(name))
         self._compiled.pop(name, None)
 
     def _finding(self, name: str, content: object) -> _Finding | None:
@@ -366,6 +367,10 @@ def _guarded(function: Callable[..., _T], *arguments: object, **options: object)
         if type(error).__name__ != "PanicException":
             raise
         raise SchemaRefused("the JSON Schema validator (jsonschema_rs) crashed") from error
+
+
+def _kept_size(name: str, schema: bytes) -> int:
+    return sys.getsizeof(name) + len(schema)  # one emoji makes each character of a name four bytes long
 
 
 def _memory(compiled: _Compiled | SchemaRefused) -> int:

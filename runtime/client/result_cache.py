@@ -11,6 +11,7 @@ Spec:
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -118,7 +119,7 @@ class ResultCache:
             seconds = hint.ttl_ms / 1000
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError):
             return  # decoding it as the result explains the error
-        size = len(memoryview(raw)) + _OVERHEAD_BYTES + len(key[1] or "")
+        size = len(memoryview(raw)) + _OVERHEAD_BYTES + sys.getsizeof(key[1])
         changes, context = state
         is_private = hint.cache_scope != "public"
         if seconds <= 0 or size > self._max_bytes or changes != self._changes:

@@ -6,6 +6,7 @@ Spec:
 
 from __future__ import annotations
 
+import sys
 from typing import Final, Literal
 
 import msgspec
@@ -15,7 +16,7 @@ __all__ = ["TaskSupport"]
 
 # Of the names that are kept: 100,000 tools take less. A tool that is not kept is called without a task.
 _MAX_KEPT_BYTES: Final = 16 * 1024 * 1024
-_NAME_BYTES: Final = 120  # of a dict entry and a string, without the characters
+_ENTRY_BYTES: Final = 70  # of a dict entry, without the name
 
 
 class _Execution(Struct, frozen=True, rename="camel"):
@@ -77,7 +78,7 @@ class TaskSupport:
                 tool = _decode_tool(each)
             except _UNREADABLE:
                 continue
-            size = _NAME_BYTES + len(tool.name)
+            size = _ENTRY_BYTES + sys.getsizeof(tool.name)
             if tool.name not in self._found:
                 if self._kept_bytes + size > _MAX_KEPT_BYTES:
                     continue

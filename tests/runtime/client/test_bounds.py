@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import anyio
@@ -13,6 +14,7 @@ from msgspec import Raw
 
 from mcpgen import ClientLimits, Context, MemoryTaskStore, RequestError, RequestRefused, Server, connect
 from mcpgen.runtime.client.incoming_requests import checked_form
+from mcpgen.runtime.client.output_validation import OutputValidator
 from mcpgen.runtime.client.result_cache import ResultCache
 from mcpgen.runtime.client.result_reader import ResultReader
 from mcpgen.runtime.client.subscriptions import Change, ChangeStream
@@ -104,6 +106,22 @@ def test_the_tools_that_run_as_tasks_are_kept_up_to_a_size_and_without_invalid_o
     support.learn(Raw(b"[]"))
 
     assert support.cursor is None
+
+
+def test_names_and_cursors_count_by_their_memory() -> None:
+    """One emoji makes each character of a text take four bytes."""
+    wide = "x" * 3_000_000 + "\N{SLICE OF PIZZA}"
+    support = TaskSupport()
+    tools = [{"name": f"{each}{wide}", "execution": {"taskSupport": "required"}} for each in range(3)]
+    support.learn(Raw(msgspec.json.encode({"tools": tools})))
+    cache = ResultCache(10_000_000)
+    cache.put(("tools/list", wide), Raw(b'{"ttlMs":1000000}'), cache.state)
+    validator = OutputValidator("strict")
+    validator.learn([SimpleNamespace(name=each["name"], output_schema={}) for each in tools])
+
+    assert 1 == len(support._found)
+    assert cache.get(("tools/list", wide)) is None
+    assert 1 == len(validator._listed)
 
 
 @pytest.mark.anyio

@@ -172,7 +172,7 @@ def test_what_is_forgotten_is_not_checked() -> None:
     made.check(NEWEST, "weather", Result(5))
 
 
-@pytest.mark.parametrize(("bound", "value"), [("MAX_TOOLS", 2), ("MAX_KEPT_BYTES", 45)])
+@pytest.mark.parametrize(("bound", "value"), [("MAX_TOOLS", 2), ("MAX_KEPT_BYTES", 150)])
 def test_what_is_kept_is_bounded_and_the_rest_is_not_taken_for_valid(
     monkeypatch: pytest.MonkeyPatch, bound: str, value: int
 ) -> None:
