@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 import anyio
 import pytest
 
-from mcpgen import Introspection, UsageError
+from mcpgen import Introspection, Jwt, UsageError
 from mcpgen.runtime.http.auth.challenge_header import bearer_challenge
 from mcpgen.runtime.http.server.auth import issuer_metadata, token_cache
 from mcpgen.runtime.http.server.auth.token_cache import TokenCache
@@ -96,6 +96,17 @@ async def test_an_issuer_that_does_not_answer_is_no_fault_of_the_token(issuer: I
 
     with pytest.raises(IssuerUnavailable):
         await verifier(issuer)("opaque")
+
+
+async def test_an_answer_of_slow_numbers_is_not_decoded(issuer: Issuer) -> None:
+    """It would take the event loop more than a second."""
+    numbers = {"/introspect": {"active": True, "x": [1e300] * 60_000}, "/keys": {"keys": [], "x": [1e300] * 60_000}}
+    issuer.documents |= numbers
+
+    with pytest.raises(IssuerUnavailable, match="more than 10000 values"):
+        await verifier(issuer)("opaque")
+    with pytest.raises(IssuerUnavailable, match="more than 10000 values"):
+        await Jwt().verifier(ExpectedToken((issuer.url,), frozenset({RESOURCE})))(issuer.token())
 
 
 async def test_requests_with_one_token_ask_once(issuer: Issuer) -> None:

@@ -19,6 +19,7 @@ from mcpgen.runtime.http.auth.discovery import server_metadata_urls
 from mcpgen.runtime.http.client.http_exchange import import_httpx, trusted_certificates
 from mcpgen.runtime.http.server.auth.protection import check_url
 from mcpgen.runtime.http.server.auth.token_verifier import IssuerUnavailable
+from mcpgen.runtime.protocol.message_size import too_many_values
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -29,6 +30,8 @@ __all__ = ["fetch_json", "issuer_endpoint"]
 
 # A document of a large issuer has some 20 KB. A hanging issuer must not hold requests for long.
 _MAX_DOCUMENT_BYTES: Final = 512 * 1024
+# Such a document has some 1,000 values. One of numbers with exponents would take 1.5 seconds to decode.
+_MAX_DOCUMENT_VALUES: Final = 10_000
 _MAX_DIGITS: Final = 9
 _SECONDS: Final = 5.0
 
@@ -64,7 +67,7 @@ async def fetch_json(
     Redirects are not followed: the answer must come from the host that the author has named.
 
     Raises:
-        IssuerUnavailable: There is none, it is too large, or it takes too long.
+        IssuerUnavailable: There is none, it is too large, has too many values, or takes too long.
     """
     httpx = import_httpx()
     try:
@@ -85,6 +88,8 @@ async def fetch_json(
                     await checkpoint()  # one read of the socket can have 10,000 chunks, of which each takes 70 µs
     except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, OSError) as error:
         raise IssuerUnavailable(f"{url} cannot be read ({type(error).__name__})") from None
+    if too_many_values(bytes(body), _MAX_DOCUMENT_VALUES):
+        raise IssuerUnavailable(f"{url} answered with more than {_MAX_DOCUMENT_VALUES} values")
     try:
         found: object = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
