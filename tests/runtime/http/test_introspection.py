@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 import anyio
 import pytest
 
-from mcpgen import Introspection, Jwt, UsageError
+from mcpgen import Access, Introspection, Jwt, UsageError
 from mcpgen.runtime.http.auth.challenge_header import bearer_challenge
 from mcpgen.runtime.http.server.auth import issuer_metadata, token_cache
 from mcpgen.runtime.http.server.auth.token_cache import TokenCache
@@ -80,6 +80,8 @@ async def test_the_issuer_says_what_a_token_allows(issuer: Issuer) -> None:
         {"sub": None, "client_id": None},
         {"sub": 7},  # all users with such a subject would be one: the client
         {"sub": ["ann"]},
+        {"sub": "a" * 3000},  # each session keeps it
+        {"x": [{}] * 1000},  # 1,000 objects of 64 bytes
     ],
 )
 async def test_an_answer_that_does_not_fit_refuses_the_token(issuer: Issuer, changes: dict[str, Any]) -> None:
@@ -282,14 +284,15 @@ def test_the_headers_of_active_clients_have_a_bound() -> None:
 
 
 def test_the_cache_has_a_bound_in_bytes() -> None:
+    """An issuer that is asked for each token decides how many claims a token has."""
     cache = TokenCache(60, time.time, max_bytes=10_000)
-    client = Client("ann", "user ann", is_known=True)
     for number in range(10):
-        cache.add(f"{number}" * 1000, client, None)
-    cache.add("9" * 1000, client, None)
+        access = Access(subject="ann", claims={"text": "x" * 3000, "list": [f"text {number}"]})
+        cache.add(f"{number}", Client("ann", "user ann", is_known=True, access=access), None)
 
-    assert (1, 5024) == (len(cache), cache.kept_bytes)
-    assert client is cache.find("9" * 1000)
+    assert 2 == len(cache)
+    assert 8000 <= cache.kept_bytes <= 10_000
+    assert [None, access] == [client and client.access for client in map(cache.find, ("7", "9"))]
 
 
 # --- the header

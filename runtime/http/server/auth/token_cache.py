@@ -13,6 +13,8 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
+from mcpgen.runtime.http.server.auth.token_verifier import memory_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -23,9 +25,8 @@ __all__ = ["TokenCache"]
 _MAX_TOKENS: Final = 10_000
 _MAX_BYTES: Final = 32 * 1024 * 1024
 
-# A token takes some 3 KB with usual claims: a text of base64, decoded to a dict.
+# Beside its claims and scopes, which an issuer that is asked for each token may make longer than the token.
 _ENTRY_BYTES: Final = 1024
-_BYTES_PER_CHAR: Final = 4
 
 # The headers that are kept as they are: 4 MiB at most, and usually 1 MiB. They do not count.
 _RECENT_SECONDS: Final = 10.0
@@ -95,7 +96,10 @@ class TokenCache:
         key = sha256(credentials.encode()).digest()
         if key in self._entries:
             self._remove(key)  # the new entry goes to the end
-        size = _ENTRY_BYTES + _BYTES_PER_CHAR * len(credentials)
+        access = client.access
+        size = _ENTRY_BYTES + memory_of((client.user, client.owner))
+        if access is not None:
+            size += memory_of(access.claims) + memory_of(access.scopes)
         self._entries[key] = client, until if expires_at is None else min(until, expires_at), size
         self.kept_bytes += size
         while len(self._entries) > self._max_tokens or self.kept_bytes > self._max_bytes:

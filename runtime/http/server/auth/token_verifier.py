@@ -7,6 +7,7 @@ Spec:
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast, runtime_checkable
 
@@ -25,6 +26,7 @@ __all__ = [
     "Verify",
     "access_of",
     "canonical_audience",
+    "memory_of",
     "scopes_of",
 ]
 
@@ -78,6 +80,14 @@ _MAX_SECONDS: Final = 10**15
 
 _ORIGIN: Final = re.compile(r"https?://[!-\"$-.0->@-~]+", re.IGNORECASE)  # up to the path, and only ASCII
 
+# A session keeps the claims of its last token, and a token of 16 KiB has some 20 KiB of them. OpenID Connect allows a
+# subject of 255 characters, and a client may be named by a URL.
+_MAX_CLAIMS_BYTES: Final = 64 * 1024
+_MAX_NAME_CHARS: Final = 2048
+
+# Claims that an author's function returns may be anything, and contain themselves.
+_MAX_MEASURED: Final = 10_000
+
 # Claims that bind a token to a key (RFC 9449, 8705): a thief could use it as a plain bearer token.
 _CONFIRMATION: Final = "cnf"
 
@@ -86,8 +96,11 @@ def access_of(claims: Mapping[str, Any], issuer: str, expected: ExpectedToken, s
     """Return the access that verified *claims* of *issuer* describe.
 
     Raises:
-        InvalidToken: The token is for another server, bound to a key, or belongs to no user and no client.
+        InvalidToken: The token is for another server, bound to a key, belongs to no user and no client, or says too
+            much.
     """
+    if memory_of(claims) > _MAX_CLAIMS_BYTES:
+        raise InvalidToken("the claims of the token are too long")
     if not expected.audiences.intersection(map(canonical_audience, _texts(claims.get("aud")))):
         raise InvalidToken("the token was not issued for this server")
     if claims.get(_CONFIRMATION) is not None:
@@ -97,6 +110,8 @@ def access_of(claims: Mapping[str, Any], issuer: str, expected: ExpectedToken, s
     subject, client_id = _text(claims, "sub"), _text(claims, "client_id", "azp", "appid", "cid")
     if not subject and not client_id:
         raise InvalidToken("the token names neither a subject nor a client")
+    if max(len(subject), len(client_id)) > _MAX_NAME_CHARS:
+        raise InvalidToken("the subject or the client of the token has a name that is too long")
     expires = claims.get("exp")
     if isinstance(expires, int) and abs(expires) > _MAX_SECONDS:
         raise InvalidToken("the token is not valid")
@@ -135,6 +150,22 @@ def scopes_of(claims: Mapping[str, Any], names: Iterable[str]) -> frozenset[str]
         for scope in text.split(" ")
         if SCOPE.fullmatch(scope)
     )
+
+
+def memory_of(value: object) -> int:
+    """Return how much memory *value* takes: claims, scopes, or a text."""
+    size, pending = 0, [value]
+    for _ in range(_MAX_MEASURED):
+        if not pending:
+            break
+        found = pending.pop()
+        size += sys.getsizeof(found)
+        if isinstance(found, dict):
+            members = cast("dict[object, object]", found)
+            pending += [*members, *members.values()]
+        elif isinstance(found, list | tuple | set | frozenset):
+            pending += cast("list[object]", found)
+    return size
 
 
 def _texts(value: object) -> list[str]:
