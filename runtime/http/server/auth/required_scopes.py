@@ -12,7 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType, field
+from anyio.lowlevel import checkpoint
+from msgspec import UNSET, Struct, field
 
 from mcpgen.runtime.http.server import responses
 from mcpgen.runtime.protocol.messages import Batch, Request
@@ -21,8 +22,6 @@ from mcpgen.runtime.server.access import NO_SCOPES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-
-    from msgspec import Raw
 
     from mcpgen.runtime.http.server.app_state import AppState
     from mcpgen.runtime.http.server.client_address import Client
@@ -36,7 +35,12 @@ _LOG = logging.getLogger("mcpgen.http.auth")
 
 _NO_TOKENS: Final = "the request needs scopes, but this server takes no access tokens"
 
+_LISTEN: Final = "subscriptions/listen"
 _NAMED: Final = frozenset({"prompts/get", "tools/call"})
+
+
+# To match a URI against each template takes some 10 µs, and a client may name a thousand of them.
+_SOME_NAMES: Final = 16
 
 
 class _Params(Struct):
@@ -70,7 +74,10 @@ async def refuse_scopes(  # noqa: PLR0913 (a message, and where it comes from)
         is_sse: Whether it comes by HTTP+SSE.
     """
     find = state.engine.handlers.scopes
-    needed = NO_SCOPES if find is None else required_scopes(partial(_with_tasks, state, client, find), message, meta)
+    needed = NO_SCOPES
+    if find is not None:
+        scopes = partial(_with_tasks, state, client, find)
+        needed = await required_scopes(scopes, message, meta, max_uris=state.engine.limits.max_subscriptions)
     request_id = message.id if isinstance(message, Request) else UNSET
     if state.tokens is not None and client.access is not None:
         return await state.tokens.refuse_scopes(send, client.access, needed, request_id=request_id, is_sse=is_sse)
@@ -89,43 +96,53 @@ def _with_tasks(
     return found if tasks is None or not method.startswith("tasks/") else [*found, *tasks.scopes(name, client.access)]
 
 
-def required_scopes(
+async def required_scopes(
     scopes: Callable[[str, str], Iterable[str] | None],
     message: Message | Batch | Malformed,
     meta: RequestMeta | None = None,
+    *,
+    max_uris: int,
 ) -> frozenset[str]:
-    """Return the scopes that all requests in *message* need together.
+    """Return the scopes that all requests in *message* need together; several turns of the event loop find many.
 
     Args:
         scopes: Returns the scopes that a method needs for a name or URI.
         message: What a POST brings.
         meta: What `read_meta` read of it, if it is a request.
+        max_uris: A subscription to more is refused later, whatever its token allows.
     """
-    if isinstance(message, Request):
-        return _of_request(scopes, message, read_meta(message.params) if meta is None else meta)
+    needed: set[str] = set()
+    for number, (method, name) in enumerate(_needs(message, meta, max_uris), start=1):
+        if number % _SOME_NAMES == 0:
+            await checkpoint()
+        needed.update(scopes(method, name) or ())
+    return frozenset(needed)
+
+
+def _needs(message: Message | Batch | Malformed, meta: RequestMeta | None, max_uris: int) -> Iterator[tuple[str, str]]:
+    """Yield each method in *message*, with each of the names in its params."""
     if isinstance(message, Batch):
-        return NO_SCOPES.union(*(required_scopes(scopes, each) for each in message.items))
-    return NO_SCOPES
+        for each in message.items:
+            yield from _needs(each, None, max_uris)
+    elif isinstance(message, Request):
+        meta = read_meta(message.params) if meta is None else meta
+        is_named = message.method in _NAMED and isinstance(meta.name, str)
+        names = [str(meta.name)] if is_named else _names(message, max_uris)
+        yield from ((message.method, each) for each in names or [""])
 
 
-def _of_request(
-    scopes: Callable[[str, str], Iterable[str] | None], request: Request, meta: RequestMeta
-) -> frozenset[str]:
-    names = [meta.name] if request.method in _NAMED and isinstance(meta.name, str) else _names(request.params)
-    return NO_SCOPES.union(*(scopes(request.method, each) or () for each in names or [""]))
-
-
-def _names(params: Raw | UnsetType) -> list[str]:
-    """Return all that *params* name: a tool or prompt, a URI, a reference, a task, or URIs to be subscribed to."""
-    if params is UNSET:
+def _names(request: Request, max_uris: int) -> list[str]:
+    """Return all that the params name: a tool or prompt, a URI, a reference, a task, or URIs to be subscribed to."""
+    if request.params is UNSET:
         return []
     try:
-        found = _decode(params)
+        found = _decode(request.params)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return []
     named = [found.name, found.uri, found.task_id, *_members(found.ref, "name", "uri")]
-    for each in _members(found.notifications, "resourceSubscriptions"):
-        named += each if isinstance(each, list) else []
+    for each in _members(found.notifications, "resourceSubscriptions") if request.method == _LISTEN else ():
+        uris = dict.fromkeys(uri for uri in each if isinstance(uri, str)) if isinstance(each, list) else {}
+        named += uris if len(uris) <= max_uris else ()
     return [each for each in named if isinstance(each, str)]
 
 
