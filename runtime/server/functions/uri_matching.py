@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.server.functions import uri_values
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = ["expand", "match"]
+
+# To decode a value takes some 10 µs, and a URI of 8 KiB can have 4,000 of them. A path has a few dozen segments.
+_MAX_PARTS: Final = 500
 
 
 def match(template: Template, uri: str) -> dict[str, str | list[str]] | None:
@@ -63,7 +66,10 @@ def _value(raw: str, variable: Variable) -> str | list[str] | None:
     if value is None or not variable.many:
         return value
     # A list of segments: an encoded separator inside a segment would split it when a handler joins them.
-    segments = [uri_values.decode(each, Variable(variable.name)) for each in raw.split("/")]
+    parts = raw.split("/")
+    if len(parts) > _MAX_PARTS:
+        return None
+    segments = [uri_values.decode(each, Variable(variable.name)) for each in parts]
     kept = [each for each in segments if each]
     return kept if len(kept) == len(segments) else None
 
@@ -71,9 +77,12 @@ def _value(raw: str, variable: Variable) -> str | list[str] | None:
 def _with_query(
     found: dict[str, str | list[str]], variables: tuple[Variable, ...], query: str
 ) -> dict[str, str | list[str]] | None:
-    """Add the named values of a query to *found*; return None if the template has no variable of that name."""
+    """Add the named values of a query to *found*; return None if there are too many, or one has an unknown name."""
     known = {each.name: each for each in variables}
-    for pair in query.split("&") if query else ():
+    pairs = query.split("&") if query else []
+    if len(pairs) > _MAX_PARTS:
+        return None
+    for pair in pairs:
         name, _, raw = pair.partition("=")
         variable = known.get(name)
         if variable is None or (name in found and not variable.many):

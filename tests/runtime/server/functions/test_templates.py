@@ -30,6 +30,18 @@ def read(template: str, uri: str) -> dict[str, str | list[str]] | None:
 
 
 @pytest.mark.parametrize(
+    ("template", "uri"),
+    [("x://s{?q*}", "x://s?" + "&".join(["q=1"] * 501)), ("x://{/path*}", "x:///" + "a/" * 500 + "a")],
+)
+def test_a_uri_of_thousands_of_values_matches_nothing(template: str, uri: str) -> None:
+    """Each takes some time to decode: a URI of 8 KiB stopped the server for half a second."""
+    assert read(template, uri) is None
+    shorter = read(template, uri.rpartition("&")[0] or uri.removesuffix("/a"))
+    assert shorter is not None
+    assert [500] == [len(each) for each in shorter.values()]
+
+
+@pytest.mark.parametrize(
     ("template", "uri", "expected"),
     [
         ("x://{a}", "x://1", {"a": "1"}),
