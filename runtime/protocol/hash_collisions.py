@@ -29,6 +29,9 @@ _MAX_EQUAL_HASHES: Final = 1000
 # To insert 5,000 chosen numbers takes 40 ms, 43,000 take 2.5 s.
 _MAX_MEMBERS: Final = 5000
 
+# The numbers in tuples and objects can be chosen so that all of them have one hash: 5,000 take 0.5 s, 1,000 take 20 ms.
+_MAX_WITH_COMPOSITES: Final = 1000
+
 # Shorter numbers cannot be chosen so.
 _64_BITS: Final = 1 << 63
 _LONG_DIGITS: Final = 19
@@ -40,6 +43,14 @@ _MAX_DIGITS: Final = 4300
 # of a message of 4 MiB 150 ms.
 _MAX_SQUARES: Final = 250 * _MAX_DIGITS * _MAX_DIGITS
 
+_COMPOSITES: Final = (
+    inspect.TupleType,
+    inspect.VarTupleType,
+    inspect.NamedTupleType,
+    inspect.StructType,
+    inspect.DataclassType,
+)
+
 _EXACT_FLOATS: Final = 1 << 53
 _UUID_DIGITS: Final = 32
 _FIRST_OF_NUMBERS: Final = frozenset("+-.0123456789")
@@ -50,7 +61,8 @@ def hash_check(kind: type) -> Callable[[object], None] | None:
 
     Keys of a dict are such a set. UUIDs and times are numbers. What a class of another library does with its value,
     such as a model of pydantic, is not known; it counts. The check raises `ValidationError` if an array or an object
-    has more than 5,000 members (of a class of another library: 5,000 whole numbers), if more than 1,000 numbers have
+    has more than 5,000 members (1,000 if a set has tuples or objects as its items; of a class of another library: 5,000
+    whole numbers), if more than 1,000 numbers have
     the same hash, or if more than 250 have 4,300 digits; texts that are numbers count, too. If *kind* is a Struct, only
     the fields that can have such a set are checked.
     """
@@ -69,7 +81,12 @@ def _check_of(info: inspect.Type) -> Callable[[object], None] | None:
     search = _Search()
     if not search.finds(info, is_hashed=False):
         return None
-    return partial(_check_hashes, has_decimals=search.has_decimals, is_type_known=not search.has_custom)
+    return partial(
+        _check_hashes,
+        has_decimals=search.has_decimals,
+        is_type_known=not search.has_custom,
+        max_members=_MAX_WITH_COMPOSITES if search.has_composites else _MAX_MEMBERS,
+    )
 
 
 def _check_fields(checks: dict[str, Callable[[object], None]], value: object) -> None:
@@ -86,11 +103,13 @@ class _Search:
     Attributes:
         has_decimals: Whether it has found a `Decimal`. Only that keeps all digits of a number with a fraction.
         has_custom: Whether it has found a class of another library.
+        has_composites: Whether it has found items of a set that are tuples or objects.
     """
 
     def __init__(self) -> None:
         self.has_decimals: bool = False
         self.has_custom: bool = False
+        self.has_composites: bool = False
         self._seen: set[tuple[type, bool]] = set()
 
     def finds(self, kind: inspect.Type, *, is_hashed: bool) -> bool:
@@ -114,6 +133,7 @@ class _Search:
                 found = False
                 for each in self._inner(kind, is_hashed=is_hashed):  # all of them, for `has_decimals`
                     found = self.finds(each, is_hashed=is_hashed) or found
+                self.has_composites = self.has_composites or (found and is_hashed and isinstance(kind, _COMPOSITES))
                 return found
 
     def _inner(self, kind: inspect.Type, *, is_hashed: bool) -> list[inspect.Type]:
@@ -135,14 +155,15 @@ class _Search:
                 return []
 
 
-def _check_hashes(value: object, *, has_decimals: bool, is_type_known: bool) -> None:
+def _check_hashes(value: object, *, has_decimals: bool, is_type_known: bool, max_members: int) -> None:
     hashes: Counter[int] = Counter()
     texts: list[str] = []
     rest = [value]
     while rest:
         each = rest.pop()
         if isinstance(each, (list, dict)):
-            rest.extend(_members(cast("list[object] | dict[str, object]", each), is_type_known=is_type_known))
+            container = cast("list[object] | dict[str, object]", each)
+            rest.extend(_members(container, max_members, is_type_known=is_type_known))
         elif isinstance(each, str):
             if _LONG_DIGITS <= len(each) <= _MAX_DIGITS:
                 texts.append(each)
@@ -156,10 +177,10 @@ def _check_hashes(value: object, *, has_decimals: bool, is_type_known: bool) -> 
         raise ValidationError(f"Expected at most {_MAX_EQUAL_HASHES} numbers with the same hash")
 
 
-def _members(container: list[object] | dict[str, object], *, is_type_known: bool) -> list[object]:
-    if len(container) > _MAX_MEMBERS and (is_type_known or sum(map(_is_number, container)) > _MAX_MEMBERS):
+def _members(container: list[object] | dict[str, object], max_members: int, *, is_type_known: bool) -> list[object]:
+    if len(container) > max_members and (is_type_known or sum(map(_is_number, container)) > max_members):
         what = "members in an array or object whose numbers may become keys of a dict or items of a set"
-        raise ValidationError(f"Expected at most {_MAX_MEMBERS} {what}")
+        raise ValidationError(f"Expected at most {max_members} {what}")
     return [*container, *container.values()] if isinstance(container, dict) else container
 
 

@@ -67,6 +67,34 @@ def test_other_types_are_not(kind: Any) -> None:
     assert hash_check(kind) is None
 
 
+class Point(msgspec.Struct, frozen=True):
+    x: int
+    y: int
+
+
+@pytest.mark.parametrize(
+    "kind", [set[tuple[int, int]], frozenset[tuple[int, ...]], set[Pair], list[set[Point]]], ids=str
+)
+def test_a_thousand_tuples_in_a_set_are_read_and_no_more(kind: Any) -> None:
+    """A second number can be computed for each first one so that all tuples have one hash."""
+    check_hashes = hash_check(kind)
+    assert check_hashes is not None
+
+    check_hashes([[0, each] for each in range(1000)])
+    with pytest.raises(msgspec.ValidationError, match="at most 1000 members"):
+        check_hashes([[0, each] for each in range(1001)])
+
+
+@pytest.mark.parametrize("kind", [set[int], set[tuple[str, str]] | dict[int, str], dict[int, Pair]], ids=str)
+def test_sets_without_tuples_of_numbers_may_be_larger(kind: Any) -> None:
+    check_hashes = hash_check(kind)
+    assert check_hashes is not None
+
+    check_hashes(list(range(5000)))
+    with pytest.raises(msgspec.ValidationError, match="at most 5000 members"):
+        check_hashes(list(range(5001)))
+
+
 DIGITS = [f"{each:032}" for each in COLLIDING]
 UUIDS = [str(UUID(int=(2**61 - 1) * (2**60 + each))) for each in range(2000)]
 
