@@ -278,6 +278,7 @@ SHELLS = {
     "http/server/responses.py",
     "http/server/timeouts.py",
     "http/server/uvicorn_limits.py",
+    "http/server/auth/required_scopes.py",
     "http/server/listener.py",
     "http/server/uvicorn_server.py",
     "server/functions/dependencies.py",
