@@ -62,9 +62,8 @@ def hash_check(kind: type) -> Callable[[object], None] | None:
     Keys of a dict are such a set. UUIDs and times are numbers. What a class of another library does with its value,
     such as a model of pydantic, is not known; it counts. The check raises `ValidationError` if an array or an object
     has more than 5,000 members (1,000 if a set has tuples or objects as its items; of a class of another library: 5,000
-    whole numbers), if more than 1,000 numbers have
-    the same hash, or if more than 250 have 4,300 digits; texts that are numbers count, too. If *kind* is a Struct, only
-    the fields that can have such a set are checked.
+    whole numbers), if more than 1,000 numbers have the same hash, or if more than 250 have 4,300 digits; texts that are
+    numbers count, too. If *kind* is a Struct, only the fields that can have such a set are checked.
     """
     info = inspect.type_info(kind)
     if not isinstance(info, inspect.StructType) or info.array_like:
