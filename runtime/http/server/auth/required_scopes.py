@@ -15,6 +15,7 @@ import msgspec
 from anyio.lowlevel import checkpoint
 from msgspec import UNSET, Struct, field
 
+from mcpgen.runtime.adapt.json_pointer import is_array
 from mcpgen.runtime.http.server import responses
 from mcpgen.runtime.protocol.messages import Batch, Request
 from mcpgen.runtime.protocol.negotiation import read_meta
@@ -141,7 +142,7 @@ def _names(request: Request, max_uris: int) -> list[str]:
         return []
     named = [found.name, found.uri, found.task_id, *_members(found.ref, "name", "uri")]
     for each in _members(found.notifications, "resourceSubscriptions") if request.method == _LISTEN else ():
-        uris = dict.fromkeys(uri for uri in each if isinstance(uri, str)) if isinstance(each, list) else {}
+        uris = dict.fromkeys(uri for uri in each if isinstance(uri, str)) if is_array(each) else {}
         named += uris if len(uris) <= max_uris else ()
     return [each for each in named if isinstance(each, str)]
 
