@@ -30,16 +30,19 @@ FEWEST_CASES = 4
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Run each case of a slow test on asyncio or on trio; on both if `MCPGEN_EVERY_CASE` is set.
 
-    Half of the cases run on each. Otherwise, `nox -s slow` would take a quarter longer.
+    Half of the cases run on each. Otherwise, `nox -s slow` would take a quarter longer. All other cases on trio are
+    slow, too: the fast tests run on asyncio.
     """
+    slow = {item for item in items if item.get_closest_marker("slow") is not None}
+    for item in items:
+        if _backend(item) == "trio" and item not in slow:
+            item.add_marker(pytest.mark.slow)
     if os.environ.get("MCPGEN_EVERY_CASE"):
         return
     tests: dict[str, dict[str, dict[str, pytest.Item]]] = defaultdict(lambda: defaultdict(dict))
-    for item in items:
-        called = getattr(item, "callspec", None)
-        params = {} if called is None else called.params
-        backend = params.get("anyio_backend", params.get("backend"))
-        if backend in ("asyncio", "trio") and item.get_closest_marker("slow") is not None:
+    for item in slow:
+        backend = _backend(item)
+        if backend in ("asyncio", "trio"):
             tests[item.nodeid.partition("[")[0]][item.name.replace(backend, "")][backend] = item
     dropped = {
         each[("asyncio", "trio")[zlib.crc32(case.encode()) % 2]]
@@ -51,6 +54,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if dropped:
         config.hook.pytest_deselected(items=[each for each in items if each in dropped])
         items[:] = [each for each in items if each not in dropped]
+
+
+def _backend(item: pytest.Item) -> object:
+    called = getattr(item, "callspec", None)
+    params = {} if called is None else called.params
+    return params.get("anyio_backend", params.get("backend"))
 
 
 @pytest.fixture(scope="session", autouse=True)

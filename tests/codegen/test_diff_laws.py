@@ -155,6 +155,7 @@ def test_the_order_of_definitions_and_messages_does_not_show(first: int, second:
 
 @settings(deadline=None, max_examples=400)
 @given(first=seeds, second=seeds)
+@pytest.mark.slow
 def test_what_widened_takes_every_old_value_and_what_narrowed_had_every_new_one(first: int, second: int) -> None:
     # No name in common: a name that both know stands for itself, whatever became of it.
     before, after = Schemas(first, [f"Old{n}" for n in range(6)]), Schemas(second, [f"New{n}" for n in range(6)])

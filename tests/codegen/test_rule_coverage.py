@@ -111,6 +111,7 @@ def test_the_way_back_is_the_mirror_image(old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize(("old", "new"), list(itertools.combinations(REVISIONS, 2)))
+@pytest.mark.slow
 def test_every_difference_between_released_revisions_is_covered(old: str, new: str) -> None:
     assert [] == [each.id for each in diff(old, new).changes if each.rule in {"", "none"}]
 
@@ -201,6 +202,7 @@ def test_one_step_without_a_rule_leaves_a_far_difference_without() -> None:
         ("progress-of-roots", "definition-added ListRootsRequestParams"),
     ],
 )
+@pytest.mark.slow
 def test_what_is_asked_for_beyond_the_diff_marks_the_nearest_difference(name: str, difference: str) -> None:
     assert "none" == rules(compare_vendored(D, E, released(), without(name)))[difference]
 

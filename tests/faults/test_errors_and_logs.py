@@ -72,6 +72,7 @@ def internals(said: list[Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("place", PLACES)
+@pytest.mark.slow
 async def test_a_request_writes_no_line_of_its_own_and_is_told_nothing_internal(
     place: str, revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -112,6 +113,7 @@ async def test_a_notification_writes_no_line_of_its_own(
 
 
 @pytest.mark.parametrize("place", sorted(set(PLACES) - {"a method"}))
+@pytest.mark.slow
 async def test_an_error_is_not_as_long_as_what_caused_it(place: str, revision: str) -> None:
     method, params = PLACES[place]
     long = TEXT[:-1] + "x" * 100_000 + '"'

@@ -25,6 +25,7 @@ def told(messages: list[Any]) -> str:
 
 @pytest.mark.parametrize("when", ["at once", "later", "in a group"])
 @pytest.mark.parametrize("what", RAISED)
+@pytest.mark.slow
 async def test_whatever_a_tool_raises_is_answered_and_tells_nothing(what: str, when: str, revision: str) -> None:
     async with client(Guest().server, revision) as peer:
         said = await peer.call("throw", json.dumps({"what": what, "when": when}))
@@ -46,6 +47,7 @@ async def test_whatever_a_tool_in_a_thread_raises_is_answered(what: str) -> None
 
 
 @pytest.mark.parametrize("what", RAISED)
+@pytest.mark.slow
 async def test_whatever_a_resource_or_a_prompt_raises_is_answered_and_tells_nothing(what: str, revision: str) -> None:
     async with client(Guest().server, revision) as peer:
         said = await peer.ask("resources/read", f'"uri":"fail://{what}"')
@@ -58,6 +60,7 @@ async def test_whatever_a_resource_or_a_prompt_raises_is_answered_and_tells_noth
 
 @pytest.mark.parametrize("tool", ["value", "structured"])
 @pytest.mark.parametrize("what", VALUES)
+@pytest.mark.slow
 async def test_what_cannot_be_sent_is_an_error_and_no_broken_message(what: str, tool: str, revision: str) -> None:
     async with client(Guest().server, revision) as peer:
         said = await peer.call(tool, json.dumps({"what": what}))

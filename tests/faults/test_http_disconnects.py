@@ -123,6 +123,7 @@ STATELESS: dict[str, tuple[Lines, bytes]] = {
 @pytest.mark.parametrize("after", ["told", "not told"])
 @pytest.mark.parametrize("kind", STATELESS)
 @on_both_loops
+@pytest.mark.slow
 async def test_a_client_may_leave_at_every_step_and_a_stateless_one_cancels_what_it_asked_for(
     kind: str, after: str
 ) -> None:
@@ -166,6 +167,7 @@ async def test_the_handler_of_a_stateless_client_that_left_is_cancelled_once(too
 @pytest.mark.parametrize("after", ["told", "not told"])
 @pytest.mark.parametrize("tool", ["echo", "wait", "step", "fill", "hang_up"])
 @on_both_loops
+@pytest.mark.slow
 async def test_the_client_of_a_session_may_leave_at_every_step_and_cancels_nothing(tool: str, after: str) -> None:
     arguments: dict[str, Any] = {"fill": {"count": 9, "size": 9}, "hang_up": {"mark": "m"}}.get(tool, {})
     body = calling(tool, 7, "p", **arguments)

@@ -115,6 +115,7 @@ async def goes_on(peer: Client) -> None:
 
 
 @pytest.mark.parametrize("frame", NONSENSE, ids=repr)
+@pytest.mark.slow
 async def test_nonsense_costs_no_other_frame_that_came_with_it(frame: bytes, revision: str) -> None:
     async with unjudged(Guest().server, revision) as peer:
         before, after = (

@@ -119,6 +119,7 @@ def refusals(ours: dict[Key, Verdict]) -> list[Key]:
     return [key for key, each in common({**others(), **ours}).items() if each.outcome != "takes"]
 
 
+@pytest.mark.slow
 def test_what_two_others_take_we_take_except_for_written_reasons(in_memory: dict[Key, Verdict]) -> None:
     assert [] == faults({**others(), **in_memory})
 
@@ -226,6 +227,7 @@ def as_messages(text: str) -> list[Any]:
     return [value] if isinstance(value, dict) and "method" in value and "id" in value else []
 
 
+@pytest.mark.slow
 def test_a_strict_reader_refuses_what_the_schema_refuses(strictly: dict[Key, Verdict]) -> None:
     kinds = {"server": server_kinds(), "client": client_kinds()}
     invalid = {

@@ -166,6 +166,7 @@ UNLOADABLE: dict[str, tuple[str, str]] = {
 
 @pytest.mark.parametrize("what", UNLOADABLE)
 @pytest.mark.parametrize("option", ["--yes", "--print"])
+@pytest.mark.slow
 def test_a_file_without_a_server_is_not_installed(what: str, option: str, home: Path) -> None:
     source, reason = UNLOADABLE[what]
     Path("shop.py").write_text(source, encoding="utf-8")

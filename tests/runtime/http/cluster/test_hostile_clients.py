@@ -32,6 +32,7 @@ SMALL_BUFFERS = "client-output-buffer-limit", "pubsub 3mb 2mb 60"
 
 @pytest.mark.parametrize("kind", ["cancellation", "answer", "batch of answers"])
 @needs_redis
+@pytest.mark.slow
 async def test_large_messages_of_one_client_do_not_end_the_streams_of_others(kind: str, tmp_path: Path) -> None:
     with redis_server(tmp_path, f"--{SMALL_BUFFERS[0]}", SMALL_BUFFERS[1]) as redis:
         async with running(demo(), lambda: Redis(redis.url), workers=2) as workers:
