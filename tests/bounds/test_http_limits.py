@@ -41,6 +41,7 @@ def resumed(http: Http, own: tuple[str, ...], last: str) -> int:
     return line.head().status
 
 
+@pytest.mark.slow
 def test_more_sessions_than_allowed_displace_or_are_refused(victims: Victims) -> None:
     http = victims.http(http={"max_sessions": 3})
     statuses = []
@@ -70,6 +71,7 @@ def test_more_open_requests_than_allowed_are_refused(victims: Victims) -> None:
 
 
 @pytest.mark.parametrize("is_complete", [True, False], ids=["served", "arriving"])
+@pytest.mark.slow
 def test_more_bytes_than_allowed_are_refused(victims: Victims, *, is_complete: bool) -> None:
     http = victims.http(http={"max_open_bytes": 200_000})
     data = called("wait", text="x" * 60_000)

@@ -68,6 +68,7 @@ def test_a_command_knows_that_the_server_waits_for_an_answer() -> None:
 
 
 @pytest.mark.parametrize(("method_chars", "extensions"), [(20_000, 0), (4, 500)])
+@pytest.mark.slow
 def test_trace_keeps_little_of_requests_without_a_response(method_chars: int, extensions: int) -> None:
     tracer = Tracer()
 

@@ -230,6 +230,7 @@ def test_a_template_reads_uris_of_8192_characters(victims: Victims, size: int, *
     assert is_read == ("result" in stdio.receive())
 
 
+@pytest.mark.slow
 def test_a_page_has_a_hundred_items(victims: Victims) -> None:
     stdio = victims.stdio("2025-11-25", resources=250)
     found, cursor = [], {}
@@ -254,6 +255,7 @@ def test_forty_synchronous_functions_run_at_once(victims: Victims) -> None:
     assert seen.threads <= 56
 
 
+@pytest.mark.slow
 def test_a_request_state_carries_answers_of_a_mebibyte_at_most(victims: Victims) -> None:
     stdio = victims.stdio(keys=["k" * 32])
     stdio.write(call("ask_again", meta=ELICITATION, params=f',"requestState":"{"A" * 2 * MIB}"') + b"\n")

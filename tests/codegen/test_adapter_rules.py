@@ -495,6 +495,7 @@ def test_an_arm_is_not_read_as_a_definition_that_it_does_not_fit() -> None:
     assert ["MG501"] == [each.code for each in found]
 
 
+@pytest.mark.slow
 def test_a_key_is_not_renamed_to_one_that_is_not_there() -> None:
     renamed = change(("key-removed A.name", "key-added A.title"), name="c", up=Rename("nothing"), down=Rename("name"))
 

@@ -308,6 +308,7 @@ def test_a_demand_keeps_a_part_busy(build: Compile, action: Any) -> None:
     assert not adapters.step().UP.definitions["A"][1].idle
 
 
+@pytest.mark.slow
 def test_what_needs_no_work_has_no_function(build: Compile) -> None:
     both = {"N": obj(n=STRING), "GoResult": obj(n=ref("N")), "U": any_of(ref("N"), STRING)}
     adapters = build(*({"A": each["A"], **both} for each in ADDED))

@@ -86,6 +86,7 @@ def test_a_name_that_was_extended_may_have_changed_what_is_required() -> None:
     ] == changes(old, new)
 
 
+@pytest.mark.slow
 def test_another_name_may_not_have_changed_what_is_required() -> None:
     old, new = read(Fault=obj("a", a=STRING, b=STRING)), read(Mistake=obj(a=STRING, b=STRING))
 

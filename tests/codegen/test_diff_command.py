@@ -62,6 +62,7 @@ def test_a_draft_differs_from_its_revision_in_what_was_drafted(revision: str, tm
     assert ([("key-removed", "Tool.shiny")], uncompared) == found(file, revision)
 
 
+@pytest.mark.slow
 def test_a_draft_is_also_compared_with_the_file_of_a_revision(tmp_path: Path) -> None:
     file = write(tmp_path / "official.json", SchemaRoom().document("2024-11-05"))
 
@@ -112,6 +113,7 @@ def test_the_help_says_what_a_file_is_compared_as() -> None:
 # Findings
 
 
+@pytest.mark.slow
 def test_a_refusal_names_the_document_that_it_is_about(tmp_path: Path) -> None:
     good, bad = draft(tmp_path, "2025-11-25"), write(tmp_path / "bad.json", {"type": "object"})
     twice = tmp_path / "twice.json"

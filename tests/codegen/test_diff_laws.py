@@ -113,6 +113,7 @@ def test_nothing_differs_from_itself(seed: int) -> None:
 
 @unhurried
 @given(first=seeds, second=seeds)
+@pytest.mark.slow
 def test_there_and_back_are_mirror_images(first: int, second: int) -> None:
     old, new = Schemas(first).edition(), Schemas(second).edition()
     found = compare(old, new)
@@ -123,6 +124,7 @@ def test_there_and_back_are_mirror_images(first: int, second: int) -> None:
 
 @unhurried
 @given(first=seeds, second=seeds)
+@pytest.mark.slow
 def test_no_two_changes_have_one_kind_and_id(first: int, second: int) -> None:
     changes = compare(Schemas(first).edition(), Schemas(second).edition()).changes
 
@@ -131,6 +133,7 @@ def test_no_two_changes_have_one_kind_and_id(first: int, second: int) -> None:
 
 @unhurried
 @given(seed=seeds)
+@pytest.mark.slow
 def test_order_that_means_nothing_makes_no_difference(seed: int) -> None:
     edition = Schemas(seed).edition()
 
@@ -139,6 +142,7 @@ def test_order_that_means_nothing_makes_no_difference(seed: int) -> None:
 
 @unhurried
 @given(first=seeds, second=seeds)
+@pytest.mark.slow
 def test_the_order_of_definitions_and_messages_does_not_show(first: int, second: int) -> None:
     old, new = Schemas(first).edition(), Schemas(second).edition()
     turned = [

@@ -293,6 +293,7 @@ def run(*arguments: str) -> Result:
 
 
 @pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.slow
 def test_revisions_come_in_any_order(order: int) -> None:
     old, new = REVISIONS[0::2][:2][::order]
     result = run(old, new)
@@ -308,6 +309,7 @@ def test_differences_or_not_the_status_is_0() -> None:
     assert 0 == run("2024-11-05", "2026-07-28").exit_code
 
 
+@pytest.mark.slow
 def test_a_pipe_gets_no_colours_and_a_terminal_does() -> None:
     command = ["diff", "2024-11-05", "2025-03-26"]
     runner = CliRunner(env={"NO_COLOR": None, "TERM": "xterm"})
@@ -316,6 +318,7 @@ def test_a_pipe_gets_no_colours_and_a_terminal_does() -> None:
     assert "\x1b[32m+\x1b[0m" in runner.invoke(main, command, color=True).stdout
 
 
+@pytest.mark.slow
 def test_markdown_is_a_page() -> None:
     result = run("2025-03-26", "2025-06-18", "--format", "md")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,11 +19,15 @@ if TYPE_CHECKING:
 
 ROOM = SchemaRoom()
 DOCS = load_docs(ROOM.root / "docs.toml")
-SCHEMAS = {revision: parse(patched_document(revision, ROOM)) for revision in ROOM.revisions}
+
+
+@cache  # while tests are collected, this would take a second
+def schema(revision: str) -> ir.Schema:
+    return parse(patched_document(revision, ROOM))
 
 
 def keys(revision: str, name: str) -> set[str]:
-    definition = SCHEMAS[revision].definitions.get(name)
+    definition = schema(revision).definitions.get(name)
     return {each.wire for each in definition.properties} if isinstance(definition, ir.Object) else set()
 
 
@@ -45,7 +50,7 @@ def test_a_reference_becomes_the_url_of_its_page(revision: str, reference: str, 
 def test_every_type_has_our_words_and_its_place_in_the_specification(revision: str) -> None:
     silent = [
         name
-        for name in SCHEMAS[revision].definitions
+        for name in schema(revision).definitions
         if not (DOCS.about(name, revision).text and DOCS.about(name, revision).spec)
     ]
 
@@ -53,7 +58,7 @@ def test_every_type_has_our_words_and_its_place_in_the_specification(revision: s
 
 
 def test_no_words_are_about_a_type_that_no_revision_has() -> None:
-    known = {name for schema in SCHEMAS.values() for name in schema.definitions}
+    known = {name for revision in ROOM.revisions for name in schema(revision).definitions}
 
     assert [] == sorted(DOCS.names() - known)
 
@@ -63,7 +68,7 @@ def test_no_override_is_for_a_revision_without_the_type() -> None:
         (name, revision)
         for name in sorted(DOCS.names())
         for revision in DOCS.overridden(name)
-        if name not in SCHEMAS[revision].definitions
+        if name not in schema(revision).definitions
     ]
 
     assert [] == dead

@@ -117,6 +117,7 @@ def test_every_difference_between_released_revisions_is_covered(old: str, new: s
 
 
 @pytest.mark.parametrize("revision", [A, E])
+@pytest.mark.slow
 def test_a_revision_does_not_differ_from_itself(revision: str) -> None:
     assert () == diff(revision, revision).changes
 
@@ -128,6 +129,7 @@ def test_later_revisions_are_not_looked_at() -> None:
 # Far pairs
 
 
+@pytest.mark.slow
 def test_between_a_far_pair_the_rule_stands_with_its_step() -> None:
     found = rules(diff(A, E))
 

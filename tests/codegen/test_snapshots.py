@@ -115,6 +115,7 @@ def test_each_package_imports_and_builds_every_decoder(case: Path, packages: Pat
 
 
 @cases
+@pytest.mark.slow
 def test_what_the_schema_accepts_round_trips(case: Path, packages: Path) -> None:
     models = door(case, packages)
     for name, value in examples(case, "valid"):

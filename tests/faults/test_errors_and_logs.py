@@ -99,6 +99,7 @@ async def test_metadata_writes_no_line_of_its_own(place: str, revision: str, cap
 
 
 @pytest.mark.parametrize("place", NOTIFICATIONS)
+@pytest.mark.slow
 async def test_a_notification_writes_no_line_of_its_own(
     place: str, revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -69,6 +69,7 @@ def test_a_body_that_never_ends_is_given_up_however_steadily_it_comes(house: Hou
     assert sent < 1_000_000
 
 
+@pytest.mark.slow
 def test_a_body_that_comes_byte_by_byte_in_time_is_served(house: House) -> None:
     line = house.line()
     line.send(head("POST", "/mcp", *JSON, *MIRRORED, CHUNKED))

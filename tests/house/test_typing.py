@@ -37,6 +37,7 @@ def test_a_consumer_uses_only_the_installed_package(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", CONSUMERS, ids=lambda path: path.stem)
+@pytest.mark.slow
 def test_a_consumer_can_be_imported(path: Path) -> None:
     done = subprocess.run([sys.executable, "-I", str(path)], check=False, capture_output=True, encoding="utf-8")
 

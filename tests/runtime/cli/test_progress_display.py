@@ -32,6 +32,7 @@ def test_a_long_message_is_cut_before_it_is_measured(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("data", ["\u202e" * 2_000, {"key": "\u202e" * 2_000}], ids=["text", "object"])
+@pytest.mark.slow
 def test_what_waits_for_the_end_of_a_question_is_short_and_bounded(data: Any) -> None:
     out = io.BytesIO()
     stream = io.TextIOWrapper(out, encoding="utf-8")

@@ -102,6 +102,7 @@ async def test_the_process_is_not_read_from_while_the_host_does_not_read() -> No
             await anyio.lowlevel.checkpoint()
 
 
+@pytest.mark.slow
 async def test_only_16_mib_wait_for_a_process_that_does_not_read() -> None:
     host, process = Peer(), Peer()
     async with relaying(host, process) as endpoint:

@@ -156,6 +156,7 @@ async def test_a_task_that_asks_without_end_is_cancelled() -> None:
     assert ["Who?"] * 3 == asked
 
 
+@pytest.mark.slow
 async def test_the_time_of_a_task_ends_also_while_it_asks() -> None:
     bakery = Bakery(limits=Limits(max_rounds=10_000))
 
@@ -227,6 +228,7 @@ async def test_the_time_limit_of_a_call_holds_for_the_list_of_tools_that_it_need
                 await call("slow", timeout_seconds=0.1)
 
 
+@pytest.mark.slow
 async def test_the_time_limit_of_a_call_holds_while_the_server_does_not_describe_its_task(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -258,6 +260,7 @@ async def test_a_wait_can_be_cancelled_although_the_server_never_stops_reporting
     assert rounds < 1000 - 1
 
 
+@pytest.mark.slow
 async def test_a_server_that_does_not_acknowledge_the_subscription_is_polled(monkeypatch: pytest.MonkeyPatch) -> None:
     async def silence(_: Changes) -> None:
         await anyio.sleep_forever()

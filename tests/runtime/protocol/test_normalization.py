@@ -224,6 +224,7 @@ def test_nesting_that_is_too_deep_is_refused() -> None:
     assert normalize(message_payload("2025-11-25", "tools/list", "result", "client"), Raw(deep)) is None
 
 
+@pytest.mark.slow
 def test_the_work_grows_with_the_size_of_the_payload_and_not_faster() -> None:
     def seconds(count: int) -> float:
         raw = Raw(msgspec.json.encode({"tools": [{**TOOL, "title": None, "annotations": {"title": None}}] * count}))

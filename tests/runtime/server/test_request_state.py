@@ -91,6 +91,7 @@ def test_a_state_with_one_other_character_is_refused(data: st.DataObject, conten
 
 @pytest.mark.spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow")
 @given(data=st.data(), content=st.binary(max_size=40))
+@pytest.mark.slow
 def test_a_state_with_one_other_byte_is_refused(data: st.DataObject, content: bytes) -> None:
     state = seal(sealer(), content)
     raw = bytearray(base64.urlsafe_b64decode(state + "=" * (-len(state) % 4)))

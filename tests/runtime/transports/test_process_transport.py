@@ -377,6 +377,7 @@ async def test_an_end_is_noticed_although_a_child_goes_on_printing() -> None:
         assert time.monotonic() - begin < 0.5 + BUSY_SECONDS
 
 
+@pytest.mark.slow
 async def test_what_a_server_has_said_before_it_exited_is_heard_even_if_nobody_listened_yet() -> None:
     code = "import fcntl\nfcntl.fcntl(1, fcntl.F_SETPIPE_SZ, 1 << 20)\nstart('forever()')\n"
     code += "for _ in range(20_000): say(123_456_789)\nos._exit(0)"

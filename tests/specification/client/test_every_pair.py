@@ -36,6 +36,7 @@ def made(revisions: list[str]) -> Server:
 @spec("2026-07-28", "basic/versioning#compatibility-matrix")
 @everywhere
 @pytest.mark.parametrize("revisions", SETS, ids=" ".join)
+@pytest.mark.slow
 async def test_a_client_speaks_the_one_revision_of_a_server_if_it_can(revisions: list[str], revision: str) -> None:
     async with heard(Memory(made([revision])), revisions) as server:
         with anyio.fail_after(PATIENCE_SECONDS):

@@ -36,6 +36,7 @@ BY_HAND: list[tuple[str, dict[str, Any]]] = [
 @everywhere
 @from_every_home
 @pytest.mark.parametrize(("name", "params"), BY_HAND, ids=[name for name, _ in BY_HAND])
+@pytest.mark.slow
 async def test_whatever_a_handler_tells_by_hand_keeps_to_the_rules_of_its_peer(
     name: str, params: dict[str, Any], native_revision: str, revision: str
 ) -> None:

@@ -127,6 +127,7 @@ def test_a_change_of_a_variable_alone_is_said(home: Path) -> None:
     assert SECRET in (home / ".claude.json").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_what_is_there_already_is_left_alone(home: Path) -> None:
     run("--host", "claude-code", "--yes")
     before = (home / ".claude.json").read_bytes()
@@ -177,6 +178,7 @@ def test_a_file_without_a_server_is_not_installed(what: str, option: str, home: 
     assert [] == list(home.iterdir())
 
 
+@pytest.mark.slow
 def test_the_file_is_loaded_with_the_variables_of_the_entry(home: Path) -> None:
     Path("shop.py").write_text(f"import os\nos.environ['TOKEN']\nprint('on stdout')\n{SERVER}", encoding="utf-8")
 

@@ -67,6 +67,7 @@ async def test_a_copy_that_makes_room_at_another_worker_does_not_end_its_session
         ]
 
 
+@pytest.mark.slow
 async def test_a_worker_becomes_the_home_of_sessions_whose_home_has_ended(cluster: Callable[[], Cluster]) -> None:
     limits = HttpLimits(idle_seconds=IDLE_SECONDS)
     async with running(demo(), cluster, workers=2, limits=limits) as workers:

@@ -164,6 +164,7 @@ def test_a_type_without_fields_is_a_form_with_one_field(requested: Any, field: d
 
 @pytest.mark.anyio
 @pytest.mark.spec("2025-06-18", "client/elicitation#request-schema")
+@pytest.mark.slow
 async def test_the_value_of_the_one_field_is_the_content() -> None:
     server = Server("asking", version="1")
     found: list[Any] = []
