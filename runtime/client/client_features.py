@@ -179,7 +179,10 @@ class ClientFeatures:
             capability = CLIENT_CAPABILITIES.get(method)
             if capability is not None and has_capability(declared, capability) and not self._overrides(name):
                 path = ".".join(capability)
-                raise UsageError(f"the capability {path} is declared, but there is no handler of {method}")
+                raise UsageError(
+                    f"the capability {path} is declared, but there is no handler of {method}; add the handler, or do "
+                    "not declare the capability"
+                )
 
     def _make(self, kind: Callable[[C, Handler], H], find: Callable[[str], C], method: str, name: str) -> H | None:
         try:
