@@ -225,8 +225,8 @@ class Work:
     __slots__ = ("_argument", "_begun", "_function", "heir", "owner", "threads")
 
     def __init__(self, threads: WorkerThreads, owner: str, function: Callable[[Any], Any], argument: Any) -> None:
-        self.threads = threads
-        self.owner = owner
+        self.threads: WorkerThreads = threads
+        self.owner: str = owner
         self.heir: str | None = None
         self._function = function
         self._argument = argument
