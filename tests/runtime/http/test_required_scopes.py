@@ -9,13 +9,17 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.http.server.auth.required_scopes import required_scopes
 from mcpgen.runtime.protocol import envelope
+from mcpgen.runtime.protocol.messages import Request
 
 if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import Batch, Malformed, Message
 
 pytestmark = pytest.mark.anyio
+
+LARGE = "1e400"  # as a number, a decoder of any JSON refuses it; types skip it in a member that they do not know
 
 
 def request(method: str, **params: Any) -> dict[str, Any]:
@@ -23,7 +27,7 @@ def request(method: str, **params: Any) -> dict[str, Any]:
 
 
 def decoded(message: Any) -> Message | Batch | Malformed:
-    return envelope.decode(json.dumps(message).encode())
+    return envelope.decode(json.dumps(message).replace(f'"{LARGE}"', LARGE).encode())
 
 
 async def asked(message: Any, max_uris: int = 1000) -> list[str]:
@@ -72,3 +76,51 @@ async def test_many_uris_are_matched_in_several_turns(message: Any) -> None:
         group.cancel_scope.cancel()
 
     assert turns >= 40
+
+
+@pytest.mark.parametrize("member", ["name", "uri", "ref", "taskId", "notifications"])
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("resources/read", {"uri": "adm://one"}),
+        ("completion/complete", {"ref": {"uri": "adm://one"}}),
+        ("tasks/get", {"taskId": "adm://one"}),
+        ("subscriptions/listen", {"notifications": {"resourceSubscriptions": ["adm://one"]}}),
+    ],
+)
+async def test_a_member_that_cannot_be_read_hides_no_name(method: str, params: dict[str, Any], member: str) -> None:
+    assert ["adm://one"] == await asked(request(method, **({member: LARGE} | params)))
+    inner = {key: {**value, "name": LARGE} if isinstance(value, dict) else value for key, value in params.items()}
+    assert ["adm://one"] == await asked(request(method, **inner))
+
+
+async def test_items_that_cannot_be_read_hide_no_uri() -> None:
+    filters = {"resourceSubscriptions": [LARGE, "adm://one", None]}
+    assert ["adm://one"] == await asked(request("subscriptions/listen", notifications=filters))
+
+
+async def test_a_request_is_refused_if_its_params_are_nested_too_deeply_to_find_its_scopes() -> None:
+    def nested(depth: int) -> Message | Batch | Malformed:
+        deep = json.dumps(request("resources/read", uri="adm://one", more="?"))
+        return envelope.decode(deep.replace('"?"', "[" * depth + "]" * depth).encode())
+
+    async def needed(message: Any, frames: int) -> frozenset[str]:
+        if frames:
+            return await needed(message, frames - 1)
+        return await required_scopes(lambda _method, name: [name], message, max_uris=1)
+
+    # How deep a decoder gets depends on the stack around it. So the deepest that is a message may be too deep later.
+    accepted, too_deep = 1, 1_000_000
+    while too_deep - accepted > 1:
+        depth = (accepted + too_deep) // 2
+        if isinstance(nested(depth), Request):
+            accepted = depth
+        else:
+            too_deep = depth
+    refused = 0
+    for depth in range(accepted - 20, accepted + 1):
+        try:
+            assert {"adm://one"} == await needed(nested(depth), frames=10)
+        except RequestError:
+            refused += 1
+    assert 0 < refused < 20

@@ -2,23 +2,25 @@
 
 Theory of operation. The name of the tool is read from the params before they are decoded as their revision says. If
 they are invalid in another place, `read_meta` finds no name, so the name is then read alone: a request must not get
-around its scopes because a later, more tolerant reader understands it.
+around its scopes because a later, more tolerant reader understands it. For the same reason, each member is decoded
+alone: a later reader skips members that its type does not know, whatever they hold.
 """
 
 from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 from anyio.lowlevel import checkpoint
-from msgspec import UNSET, Struct, field
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from mcpgen.runtime.adapt.json_pointer import is_array
+from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.http.server import responses
 from mcpgen.runtime.protocol.messages import Batch, Request
 from mcpgen.runtime.protocol.negotiation import read_meta
+from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.access import NO_SCOPES
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ __all__ = ["refuse_scopes", "required_scopes"]
 
 _LOG = logging.getLogger("mcpgen.http.auth")
 
+_T = TypeVar("_T")
+
 _NO_TOKENS: Final = "the request needs scopes, but this server takes no access tokens"
 
 _LISTEN: Final = "subscriptions/listen"
@@ -45,14 +49,19 @@ _SOME_NAMES: Final = 4
 
 
 class _Params(Struct):
-    name: Any = None
-    uri: Any = None
-    ref: Any = None
-    task_id: Any = field(name="taskId", default=None)
-    notifications: Any = None
+    name: Raw | UnsetType = UNSET
+    uri: Raw | UnsetType = UNSET
+    ref: Raw | UnsetType = UNSET
+    task_id: Raw | UnsetType = field(name="taskId", default=UNSET)
+    notifications: Raw | UnsetType = UNSET
 
+
+_INVALID: Final = (msgspec.DecodeError, UnicodeDecodeError)
 
 _decode: Final = msgspec.json.Decoder(_Params).decode
+_decode_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
+_decode_items: Final = msgspec.json.Decoder(list[Raw]).decode
+_decode_text: Final = msgspec.json.Decoder(str).decode
 
 
 async def refuse_scopes(  # noqa: PLR0913 (a message, and where it comes from)
@@ -76,10 +85,14 @@ async def refuse_scopes(  # noqa: PLR0913 (a message, and where it comes from)
     """
     find = state.engine.handlers.scopes
     needed = NO_SCOPES
+    request_id = message.id if isinstance(message, Request) else UNSET
     if find is not None:
         scopes = partial(_with_tasks, state, client, find)
-        needed = await required_scopes(scopes, message, meta, max_uris=state.engine.limits.max_subscriptions)
-    request_id = message.id if isinstance(message, Request) else UNSET
+        try:
+            needed = await required_scopes(scopes, message, meta, max_uris=state.engine.limits.max_subscriptions)
+        except RequestError as error:
+            await responses.send_error(send, 400, error.message, code=error.code, request_id=request_id)
+            return True
     if state.tokens is not None and client.access is not None:
         return await state.tokens.refuse_scopes(send, client.access, needed, request_id=request_id, is_sse=is_sse)
     if needed:  # what its author protects must not be open because a server was started without `auth`
@@ -111,6 +124,9 @@ async def required_scopes(
         message: What a POST brings.
         meta: What `read_meta` read of it, if it is a request.
         max_uris: A subscription to more is refused later, whatever its token allows.
+
+    Raises:
+        RequestError: The names in the params cannot be found, because they are nested too deeply.
     """
     needed: set[str] = set()
     for number, (method, name) in enumerate(_needs(message, meta, max_uris), start=1):
@@ -138,16 +154,27 @@ def _names(request: Request, max_uris: int) -> list[str]:
         return []
     try:
         found = _decode(request.params)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return []
-    named = [found.name, found.uri, found.task_id, *_members(found.ref, "name", "uri")]
-    for each in _members(found.notifications, "resourceSubscriptions") if request.method == _LISTEN else ():
-        uris = dict.fromkeys(uri for uri in each if isinstance(uri, str)) if is_array(each) else {}
-        named += uris if len(uris) <= max_uris else ()
-    return [each for each in named if isinstance(each, str)]
+        ref, notifications = _read(_decode_members, found.ref), _read(_decode_members, found.notifications)
+        named = [found.name, found.uri, found.task_id, *_members(ref, "name", "uri")]
+        texts = [_read(_decode_text, each) for each in named]
+        for each in _members(notifications, "resourceSubscriptions") if request.method == _LISTEN else ():
+            uris = dict.fromkeys(_read(_decode_text, uri) for uri in _read(_decode_items, each) or ())
+            uris.pop(None, None)  # invalid items
+            texts += uris if len(uris) <= max_uris else ()
+    except (*_INVALID, RecursionError):
+        raise RequestError(ErrorCode.INVALID_PARAMS, "the params cannot be read: they are nested too deeply") from None
+    return [each for each in texts if each is not None]
 
 
-def _members(value: object, *names: str) -> Iterator[Any]:
-    if isinstance(value, dict):
+def _members(value: dict[str, Raw] | None, *names: str) -> Iterator[Raw | UnsetType]:
+    if value is not None:
         for name in names:
-            yield cast("dict[str, Any]", value).get(name)
+            yield value.get(name, UNSET)
+
+
+def _read(decode: Callable[[Raw], _T], value: Raw | UnsetType) -> _T | None:
+    """Return what *decode* returns; None for a value of another type. One that is nested too deeply raises."""
+    try:
+        return None if value is UNSET else decode(value)
+    except _INVALID:
+        return None
