@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -10,9 +11,11 @@ import anyio.lowlevel
 import pytest
 
 from mcpgen.runtime.errors import RequestError
-from mcpgen.runtime.http.server.auth.required_scopes import required_scopes
+from mcpgen.runtime.http.server.auth.required_scopes import refuse_scopes, required_scopes
+from mcpgen.runtime.limits import Limits
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import Request
+from mcpgen.runtime.server.fair_turns import FairTurns
 
 if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import Batch, Malformed, Message
@@ -76,6 +79,45 @@ async def test_many_uris_are_matched_in_several_turns(message: Any) -> None:
         group.cancel_scope.cancel()
 
     assert turns >= 40
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # elsewhere, clients do not share turns
+async def test_many_messages_with_many_uris_share_the_turns_of_the_event_loop() -> None:
+    uris = [f"adm://{number}" for number in range(40)]
+    message = decoded(request("subscriptions/listen", notifications={"resourceSubscriptions": uris}))
+    now, calls, most = 0.0, 0, 0
+
+    def find(_method: str, _name: str) -> tuple[str, ...]:
+        nonlocal now, calls
+        now, calls = now + 0.01, calls + 1
+        return ()
+
+    async def watch() -> None:
+        nonlocal calls, most
+        while True:
+            await anyio.lowlevel.checkpoint()
+            most, calls = max(most, calls), 0
+
+    send: Any = None
+    state: Any = SimpleNamespace(
+        engine=SimpleNamespace(
+            handlers=SimpleNamespace(scopes=find),
+            limits=Limits(),
+            tasks=None,
+            turns=FairTurns(lambda: now),
+        ),
+        tokens=None,
+    )
+    async with anyio.create_task_group() as watcher:
+        watcher.start_soon(watch)
+        async with anyio.create_task_group() as group:
+            for number in range(16):
+                client: Any = SimpleNamespace(owner=f"address {number}", access=None)
+                group.start_soon(refuse_scopes, state, client, send, message)
+        watcher.cancel_scope.cancel()
+
+    # Each message begins with three URIs. After that, a turn takes four of one message, and of others for 20 ms.
+    assert most <= 3 * 16
 
 
 @pytest.mark.parametrize("member", ["name", "uri", "ref", "taskId", "notifications"])

@@ -22,15 +22,17 @@ from mcpgen.runtime.protocol.messages import Batch, Request
 from mcpgen.runtime.protocol.negotiation import read_meta
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.access import NO_SCOPES
+from mcpgen.runtime.server.fair_turns import REQUEST_COST_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
 
     from mcpgen.runtime.http.server.app_state import AppState
     from mcpgen.runtime.http.server.client_address import Client
     from mcpgen.runtime.http.server.responses import Send
     from mcpgen.runtime.protocol.messages import Malformed, Message
     from mcpgen.runtime.protocol.negotiation import RequestMeta
+    from mcpgen.runtime.server.fair_turns import FairTurns
 
 __all__ = ["refuse_scopes", "required_scopes"]
 
@@ -44,7 +46,8 @@ _LISTEN: Final = "subscriptions/listen"
 _NAMED: Final = frozenset({"prompts/get", "tools/call"})
 
 
-# To match a URI against a template takes 10 µs, or 10 ms if it is long, and a client may name a thousand of them.
+# To match a URI against a template takes 10 µs, or 10 ms if it is long, and a client may name a thousand of them, on
+# each of many connections at once. So those share the turns of the event loop.
 _SOME_NAMES: Final = 4
 
 
@@ -89,7 +92,9 @@ async def refuse_scopes(  # noqa: PLR0913 (a message, and where it comes from)
     if find is not None:
         scopes = partial(_with_tasks, state, client, find)
         try:
-            needed = await required_scopes(scopes, message, meta, max_uris=state.engine.limits.max_subscriptions)
+            turn = partial(_next_turn, state.engine.turns, client.owner)
+            max_uris = state.engine.limits.max_subscriptions
+            needed = await required_scopes(scopes, message, meta, max_uris=max_uris, turn=turn)
         except RequestError as error:
             await responses.send_error(send, 400, error.message, code=error.code, request_id=request_id)
             return True
@@ -99,6 +104,13 @@ async def refuse_scopes(  # noqa: PLR0913 (a message, and where it comes from)
         _LOG.error("a request was refused: it needs scopes, but asgi() has no `auth`")
         await responses.send_error(send, 403, _NO_TOKENS, request_id=request_id)
     return bool(needed)
+
+
+async def _next_turn(turns: FairTurns, owner: str) -> None:
+    """Return when some further names may be looked at."""
+    turns.spend(REQUEST_COST_BYTES)
+    await checkpoint()
+    await turns.wait_to_work(owner, "")
 
 
 def _with_tasks(
@@ -116,6 +128,7 @@ async def required_scopes(
     meta: RequestMeta | None = None,
     *,
     max_uris: int,
+    turn: Callable[[], Awaitable[None]] = checkpoint,
 ) -> frozenset[str]:
     """Return the scopes that all requests in *message* need together; several turns of the event loop find many.
 
@@ -124,6 +137,7 @@ async def required_scopes(
         message: What a POST brings.
         meta: What `read_meta` read of it, if it is a request.
         max_uris: A subscription to more is refused later, whatever its token allows.
+        turn: Waits until some further names may be looked at.
 
     Raises:
         RequestError: The names in the params cannot be found, because they are nested too deeply.
@@ -131,7 +145,7 @@ async def required_scopes(
     needed: set[str] = set()
     for number, (method, name) in enumerate(_needs(message, meta, max_uris), start=1):
         if number % _SOME_NAMES == 0:
-            await checkpoint()
+            await turn()
         needed.update(scopes(method, name) or ())
     return frozenset(needed)
 
