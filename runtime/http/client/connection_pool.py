@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import contextmanager
+from http.cookiejar import CookieJar
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
@@ -27,9 +28,19 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Sequence
 
-__all__ = ["ConnectionPool"]
+__all__ = ["ConnectionPool", "NoCookies"]
 
 _Origin: TypeAlias = tuple[bytes, bytes, int]
+
+
+class NoCookies(CookieJar):
+    """The cookie jar of an `httpx.AsyncClient` of ours: it keeps none.
+
+    A response can set 5,000 cookies, which take 4 MB. httpx would keep them without a bound, and send all of them.
+    """
+
+    def extract_cookies(self, response: object, request: object) -> None:
+        """Keep nothing."""
 
 
 class ConnectionPool(httpx.AsyncBaseTransport):

@@ -14,7 +14,7 @@ from anyio.lowlevel import checkpoint
 
 from mcpgen import __version__
 from mcpgen.runtime.errors import McpgenError
-from mcpgen.runtime.http.client.connection_pool import ConnectionPool
+from mcpgen.runtime.http.client.connection_pool import ConnectionPool, NoCookies
 from mcpgen.runtime.http.client.http_exchange import (
     CLOSE_SECONDS,
     ConnectionBroke,
@@ -70,10 +70,12 @@ async def open_client(limits: ClientLimits) -> AsyncGenerator[httpx.AsyncClient]
     trust = trusted_certificates()
     if getproxies():  # as httpx reads them; httpx decides which hosts they are for
         unbounded = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-        client = httpx.AsyncClient(headers=headers, timeout=timeout, verify=trust, limits=unbounded)
+        client = httpx.AsyncClient(
+            headers=headers, timeout=timeout, cookies=NoCookies(), verify=trust, limits=unbounded
+        )
     else:
         pool = ConnectionPool(trust, limits.max_connections)
-        client = httpx.AsyncClient(headers=headers, timeout=timeout, transport=pool)
+        client = httpx.AsyncClient(headers=headers, timeout=timeout, cookies=NoCookies(), transport=pool)
     try:
         yield client
     finally:

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from mcpgen import __version__
 from mcpgen.runtime.http.client.auth.address_guard import RefusedHost, is_address
-from mcpgen.runtime.http.client.connection_pool import ConnectionPool
+from mcpgen.runtime.http.client.connection_pool import ConnectionPool, NoCookies
 from mcpgen.runtime.http.client.http_exchange import CLOSE_SECONDS, system_message, trusted_certificates
 from mcpgen.runtime.http.errors import LoginFailed
 
@@ -117,12 +117,12 @@ class AuthRequests:
 
     @asynccontextmanager
     async def _client(self, proxy: str | None) -> AsyncGenerator[httpx.AsyncClient]:
-        trust = trusted_certificates()
+        trust, cookies = trusted_certificates(), NoCookies()
         if proxy is None:
             pool = ConnectionPool(trust, 1, resolve=self._guard.addresses)
-            client = httpx.AsyncClient(transport=pool, timeout=_SECONDS)
+            client = httpx.AsyncClient(transport=pool, timeout=_SECONDS, cookies=cookies)
         else:
-            client = httpx.AsyncClient(verify=trust, timeout=_SECONDS, proxy=proxy, trust_env=False)
+            client = httpx.AsyncClient(verify=trust, timeout=_SECONDS, cookies=cookies, proxy=proxy, trust_env=False)
         try:
             yield client
         finally:

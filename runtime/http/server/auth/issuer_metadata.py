@@ -105,8 +105,11 @@ async def _response(
 ) -> AsyncGenerator[httpx.Response]:
     """Open a request on a connection of its own: there are few, and the event loop may be another one each time."""
     httpx = import_httpx()
+    from mcpgen.runtime.http.client.connection_pool import NoCookies  # noqa: PLC0415 (it loads httpx)
+
+    trust, cookies = trusted_certificates(), NoCookies()
     headers = {"accept": "application/json", "accept-encoding": "identity"}  # a small answer must not become large
-    async with httpx.AsyncClient(timeout=_SECONDS, follow_redirects=False, verify=trusted_certificates()) as client:
+    async with httpx.AsyncClient(timeout=_SECONDS, follow_redirects=False, verify=trust, cookies=cookies) as client:
         auth = None if credentials is None else httpx.BasicAuth(*credentials)
         method = "GET" if form is None else "POST"
         async with client.stream(method, url, data=form, auth=auth, headers=headers) as response:
