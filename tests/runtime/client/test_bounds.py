@@ -13,6 +13,7 @@ import pytest
 from msgspec import Raw
 
 from mcpgen import ClientLimits, Context, MemoryTaskStore, RequestError, RequestRefused, Server, connect
+from mcpgen.runtime.client import result_cache
 from mcpgen.runtime.client.incoming_requests import checked_form
 from mcpgen.runtime.client.output_validation import OutputValidator
 from mcpgen.runtime.client.result_cache import ResultCache
@@ -246,6 +247,28 @@ def test_a_change_with_a_long_uri_is_compared_with_no_result_that_is_kept(uri: s
     cache.changed(Change("resource", uri))
 
     assert is_kept == (cache.get(("resources/read", "mem://a")) is not None)
+
+
+def test_a_flood_of_changes_is_not_compared_with_all_results_that_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    compared: list[str] = []
+    monkeypatch.setattr(result_cache, "_clock", lambda: now)
+    monkeypatch.setattr(result_cache, "_overlap", lambda uri, _: bool(compared.append(uri)))
+    monkeypatch.setattr(result_cache, "_MAX_COMPARED", 1000)
+    cache = ResultCache(10_000_000)
+    for number in range(100):
+        cache.put(("resources/read", f"mem://{number}"), Raw(b'{"ttlMs":1000000}'), cache.state)
+    for _ in range(10):
+        cache.changed(Change("resource", "mem://x"))
+    now = 2.0
+    cache.changed(Change("resource", "mem://x"))
+    compared_slowly = len(compared)
+    for _ in range(1000):
+        cache.changed(Change("resource", "mem://x"))
+
+    assert 1100 == compared_slowly
+    assert 2000 == len(compared)
+    assert cache.get(("resources/read", "mem://1")) is None
 
 
 @pytest.mark.anyio
