@@ -12,6 +12,7 @@ Spec:
 from __future__ import annotations
 
 import logging
+import re
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -36,6 +37,8 @@ CHANGE_KINDS: Final[dict[str, Kind]] = {
     "notifications/resources/list_changed": "resources",
     RESOURCE_UPDATED: "resource",
 }
+
+_SLASH: Final = re.compile("/")
 
 _LOG = logging.getLogger("mcpgen.session")
 
@@ -87,6 +90,25 @@ class ChangeStream:
         self._on_failure = on_failure
         self._has_dropped = False
         self._queue: dict[Change, None] = {}
+        self._uris = frozenset(wanted.resource_subscriptions)
+        self._roots = frozenset(each.rstrip("/") for each in self._uris)
+
+    def wants(self, change: Change, method: str) -> bool:
+        """Return whether the listener asked for *change*, which *method* reports.
+
+        Spec:
+            2025-11-25, server/resources, "Subscriptions", and the schema: the server may report a sub-resource of the
+            one that the client has subscribed to.
+        """
+        uri = change.uri
+        if uri is None:
+            return bool(getattr(self.wanted, LIST_CHANGES[method]))
+        if uri in self._uris:
+            return True
+        if len(uri) > MAX_URI_CHARS:  # the time for its parts grows with the square of its length
+            return any(uri.startswith(each + "/") for each in self._roots)
+        # A listener can ask for thousands of URIs, and a server can report hundreds of changes in one turn.
+        return any(uri[: slash.start()] in self._roots for slash in _SLASH.finditer(uri))
 
     def put(self, change: Change) -> None:
         """Queue *change*. Drop it if the queue is full, or its URI is too long to be kept."""
@@ -156,10 +178,10 @@ class Subscriptions:
 
     def dispatch(self, change: Change, method: str, stream_id: RequestId | None) -> bool:
         """Queue *change* on each stream that wants it. Return False if its stream did not ask for such changes."""
-        if stream_id is not None and not _wants(self.streams[stream_id].wanted, change, method):
+        if stream_id is not None and not self.streams[stream_id].wants(change, method):
             return False
         for each in self.shared if stream_id is None else [self.streams[stream_id]]:
-            if _wants(each.wanted, change, method):
+            if each.wants(change, method):
                 each.put(change)
         return True
 
@@ -175,12 +197,3 @@ class Subscriptions:
             each.close(failure)
         self.streams.clear()
         self.shared.clear()
-
-
-def _wants(wanted: SubscriptionFilter, change: Change, method: str) -> bool:
-    if change.uri is None:
-        return bool(getattr(wanted, LIST_CHANGES[method]))
-    # 2025-11-25, server/resources, "Subscriptions", and the schema: the server may report a sub-resource of the one
-    # that the client has subscribed to.
-    uri = change.uri
-    return any(uri == each or uri.startswith(each.rstrip("/") + "/") for each in wanted.resource_subscriptions)

@@ -18,7 +18,7 @@ from mcpgen.runtime.client.incoming_requests import checked_form
 from mcpgen.runtime.client.output_validation import OutputValidator
 from mcpgen.runtime.client.result_cache import ResultCache
 from mcpgen.runtime.client.result_reader import ResultReader
-from mcpgen.runtime.client.subscriptions import Change, ChangeStream
+from mcpgen.runtime.client.subscriptions import Change, ChangeStream, Subscriptions
 from mcpgen.runtime.client.task_support import TaskSupport
 from mcpgen.runtime.http.client.http_session import HttpSession
 from mcpgen.runtime.http.client.response_body import read_events
@@ -31,7 +31,7 @@ from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter
 from mcpgen.runtime.transports.auto_reset_event import auto_reset_event
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Iterator, Sequence
 
 
 @pytest.mark.anyio
@@ -269,6 +269,29 @@ def test_a_flood_of_changes_is_not_compared_with_all_results_that_are_kept(monke
     assert 1100 == compared_slowly
     assert 2000 == len(compared)
     assert cache.get(("resources/read", "mem://1")) is None
+
+
+class Uris(list[str]):
+    """URIs that count how often they were iterated over."""
+
+    reads = 0
+
+    def __iter__(self) -> Iterator[str]:
+        self.reads += 1
+        return super().__iter__()
+
+
+def test_a_reported_change_is_not_compared_with_each_uri_of_a_stream() -> None:
+    uris = Uris(f"mem://{number}/" for number in range(1000))
+    subscriptions = Subscriptions(1000)
+    stream = subscriptions.new_stream(SubscriptionFilter(resource_subscriptions=uris), auto_reset_event())
+    subscriptions.shared[stream] = None
+    made = uris.reads
+    for uri in ("mem://7/", "mem://7//a", "mem://7", "mem://x", "mem://7/" + "a" * 8190, *["mem://y"] * 100):
+        subscriptions.dispatch(Change("resource", uri), "notifications/resources/updated", None)
+
+    assert [Change("resource", "mem://7/"), Change("resource", "mem://7//a"), None] == [stream.take() for _ in range(3)]
+    assert uris.reads == made
 
 
 @pytest.mark.anyio
