@@ -18,7 +18,8 @@ __all__ = ["find_mismatch"]
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    is_finite = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+    return is_finite and not isinstance(value, bool)
 
 
 _TYPES: Final[Mapping[str, Callable[[Any], bool]]] = {

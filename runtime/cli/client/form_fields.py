@@ -147,7 +147,8 @@ class FormField:
             case bool():
                 is_right = self.type == "boolean"
             case int() | float():
-                is_right = self.type == "number" or (self.type == "integer" and float(value).is_integer())
+                is_whole = isinstance(value, int) or value.is_integer()  # a float has no place for 400 digits
+                is_right = self.type == "number" or (self.type == "integer" and is_whole)
                 self._check(value, "minimum", "maximum", "The number must be {}.")
             case list():
                 names = dict(self.choices)

@@ -34,6 +34,8 @@ TITLED = {"type": "array", "items": {"anyOf": [{"const": "a", "title": "Ape"}, {
         ({"type": "string", "format": "email"}, "a@b", "a@b"),
         ({"type": "string", "format": "uri"}, "mailto:x", "mailto:x"),
         ({"type": "integer", "default": 5}, "", 5),
+        ({"type": "integer", "default": 10**400}, "", 10**400),
+        ({"type": "number", "default": 10**400}, "", 10**400),
         ({"type": "string"}, "", None),
     ],
 )

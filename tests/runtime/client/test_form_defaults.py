@@ -8,6 +8,7 @@ import pytest
 
 from mcpgen import Context, Server, connect
 from mcpgen.generated.v2026_07_28 import ElicitResult
+from mcpgen.runtime.client.form_answers import find_mismatch
 
 pytestmark = pytest.mark.anyio
 
@@ -80,3 +81,11 @@ async def test_one_function_may_answer_forms_and_pages(revision: Any) -> None:
         action = await client.call_tool("sign_in", returns=str)
 
     assert "accept" == action
+
+
+@pytest.mark.parametrize("kind", ["integer", "number"])
+def test_a_number_of_400_digits_fits_a_form(kind: str) -> None:
+    schema = {"properties": {"count": {"type": kind, "default": 10**400}}}
+
+    assert find_mismatch({"count": 10**400}, schema) is None
+    assert find_mismatch({"count": float("inf")}, schema) is not None
