@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -47,10 +48,11 @@ class ProgressDisplay:
         """Show the progress of a request in the status line."""
         if self.is_held or not self._screen.is_terminal:
             return
+        progress = _in_range(progress)
         width = (self._screen.width or 80) - 1
         text = f"{progress:g}"
         if total is not None and total > 0:
-            share = min(max(progress / total, 0.0), 1.0)
+            share = min(max(progress / _in_range(total), 0.0), 1.0)
             full = round(share * _BAR_COLUMNS)
             text = f"{'█' * full}{'░' * (_BAR_COLUMNS - full)} {share:4.0%}" if share == share else text  # noqa: PLR0124 (nan is not itself)
         text = f"{text}  {escaped_line(message[:width])}" if message else text  # it can have megabytes
@@ -95,6 +97,11 @@ class ProgressDisplay:
         self.is_held = False
         held, self._held, self._held_chars = self._held, [], 0
         self._screen.lines(held)
+
+
+def _in_range(number: float) -> float:
+    """Return *number*, or the nearest float if it is an int of hundreds of digits: no float has a place for it."""
+    return max(-sys.float_info.max, min(number, sys.float_info.max))
 
 
 def _start_of_json(data: object) -> str:

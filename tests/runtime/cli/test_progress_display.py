@@ -50,3 +50,16 @@ def test_what_waits_for_the_end_of_a_question_is_short_and_bounded(data: Any) ->
     assert sum(map(len, lines)) < 1_100_000
     assert lines[0].startswith("[error] \\u202e\\u202e")
     assert max(map(len, lines)) < 6000
+
+
+@pytest.mark.parametrize(
+    ("progress", "total", "shown"),
+    [(10**400, None, "1.79769e+308"), (10**400, 10**400, "100%"), (10**400, 5e-324, "100%"), (-(10**400), 1, "0%")],
+)
+def test_numbers_of_400_digits_are_shown_as_the_nearest_float(progress: int, total: float | None, shown: str) -> None:
+    out = io.BytesIO()
+    stream = io.TextIOWrapper(out, encoding="utf-8")
+    ProgressDisplay(Screen(stream, is_terminal=True, width=80)).progress(progress, total, None)
+    stream.flush()
+
+    assert shown in out.getvalue().decode()
