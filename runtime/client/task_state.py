@@ -14,7 +14,7 @@ import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from mcpgen.runtime.errors import McpgenError, RequestTimedOut
+from mcpgen.runtime.errors import McpgenError, RequestTimedOut, quoted
 
 if TYPE_CHECKING:
     from mcpgen.runtime.client.outgoing_requests import OnProgress
@@ -43,7 +43,7 @@ class TaskCancelled(McpgenError):  # noqa: N818 (named as those of runtime/error
         super().__init__(task_id, reason)
 
     def __str__(self) -> str:
-        return "the task was cancelled" + (f": {self.reason[:500]}" if self.reason else "")
+        return "the task was cancelled" + (f": {quoted(self.reason)}" if self.reason else "")
 
 
 class TaskState(Struct, frozen=True):

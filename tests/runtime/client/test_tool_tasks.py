@@ -399,3 +399,7 @@ def test_an_option_that_is_no_flag_is_refused() -> None:
     wrong: Any = "yes"
     with pytest.raises(UsageError, match="`tasks` must be True or False"):
         connect(Server("plain"), tasks=wrong)
+
+
+def test_the_reason_of_a_cancelled_task_cannot_control_a_terminal() -> None:
+    assert "the task was cancelled: \\x1b[2J" == str(TaskCancelled("task", "\x1b[2J"))
