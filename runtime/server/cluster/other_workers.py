@@ -19,8 +19,8 @@ __all__ = ["OtherWorkers"]
 # How long an answer may be used.
 _KNOWN_SECONDS: Final = 1.0
 
-# After a failure or a flush, all workers have stored their records again.
-_REJOIN_SECONDS: Final = 3.0
+# After a failure or a flush, all workers have stored their records again. On a busy machine, that may take seconds.
+_REJOIN_SECONDS: Final = 5.0
 
 # Numbers in what clients send are not checked before they are looked up.
 _MAX_KNOWN_WORKERS: Final = 1000

@@ -110,7 +110,7 @@ async def test_after_a_flush_it_is_unknown_for_a_moment_which_workers_have_ended
             await anyio.sleep(0.01)
         with pytest.raises(ClusterUnavailable, match="joined"):
             await one.is_alive(ended.number)
-        now += 3
+        now += 5
         assert not await one.is_alive(ended.number)
 
 
