@@ -12,7 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
-from threading import Event
+from threading import Event, Semaphore
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -326,26 +326,27 @@ def test_a_retry_whose_worker_is_killed_gets_the_true_reason_and_runs_nothing_ag
         assert time.monotonic() - started < 15
 
 
+def _events(port: int, session: str, **request: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the id and the message of each event, until the stream ends or breaks."""
+    url, headers = (
+        f"http://127.0.0.1:{port}/mcp",
+        {**_HEADERS, "Mcp-Session-Id": session, **request.pop("more", {})},
+    )
+    last = ""
+    with httpx.stream(url=url, headers=headers, timeout=PATIENCE_SECONDS, **request) as response:
+        if response.status_code == 400:
+            yield "", json.loads(response.read())
+            return
+        assert 200 == response.status_code, response.read()
+        for line in response.iter_lines():
+            name, _, value = line.partition(": ")
+            last = value if name == "id" else last
+            if name == "data" and value:
+                yield last, json.loads(value)
+
+
 def test_each_stream_of_a_killed_worker_goes_on_at_another_one_or_ends_with_an_error(redis: RedisServer) -> None:
     streams = 20
-
-    def read(port: int, session: str, **request: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield the id and the message of each event, until the stream ends or breaks."""
-        url, headers = (
-            f"http://127.0.0.1:{port}/mcp",
-            {**_HEADERS, "Mcp-Session-Id": session, **request.pop("more", {})},
-        )
-        last = ""
-        with httpx.stream(url=url, headers=headers, timeout=PATIENCE_SECONDS, **request) as response:
-            if response.status_code == 400:
-                yield "", json.loads(response.read())
-                return
-            assert 200 == response.status_code, response.read()
-            for line in response.iter_lines():
-                name, _, value = line.partition(": ")
-                last = value if name == "id" else last
-                if name == "data" and value:
-                    yield last, json.loads(value)
 
     def run(session: str, killed: Event) -> tuple[list[int], dict[str, Any]]:
         """Return the steps that a call reported before and after its worker was killed, and the error that ended it."""
@@ -353,12 +354,14 @@ def test_each_stream_of_a_killed_worker_goes_on_at_another_one_or_ends_with_an_e
         body = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}
         steps, last = [], ""
         try:
-            for last, message in read(site.workers[0].port, session, method="POST", json=body):  # noqa: B007 (below)
+            for last, message in _events(site.workers[0].port, session, method="POST", json=body):  # noqa: B007 (below)
                 steps.append(message["params"]["progress"])
+                if len(steps) == 2:
+                    begun.release()
         except httpx.TransportError:
             pass
         assert killed.wait(PATIENCE_SECONDS)
-        for _, message in read(site.workers[1].port, session, method="GET", more={"Last-Event-ID": last}):
+        for _, message in _events(site.workers[1].port, session, method="GET", more={"Last-Event-ID": last}):
             if "error" in message:
                 return steps, message["error"]
             steps.append(message["params"]["progress"])
@@ -366,10 +369,11 @@ def test_each_stream_of_a_killed_worker_goes_on_at_another_one_or_ends_with_an_e
 
     with running(redis.url, 2) as site:
         sessions = [site.session() for _ in range(streams)]
-        killed = Event()
+        killed, begun = Event(), Semaphore(0)
         with ThreadPoolExecutor(streams) as threads:
             calls = [threads.submit(run, each, killed) for each in sessions]
-            time.sleep(2)
+            for _ in calls:
+                assert begun.acquire(timeout=PATIENCE_SECONDS)
             site.workers[0].popen.kill()
             site.workers[0].popen.wait()
             time.sleep(6)  # until the others know
