@@ -17,9 +17,10 @@ from mcpgen.runtime.server.functions.resources import ResourceFunction, Resource
 from mcpgen.runtime.server.functions.tools import BEFORE_TASKS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from mcpgen.runtime.server.cache_hints import CacheableMethod
+    from mcpgen.runtime.server.functions.pagination import PaginatedList
     from mcpgen.runtime.server.functions.prompts import Prompt
     from mcpgen.runtime.server.functions.signatures import BaseContext
     from mcpgen.runtime.server.functions.tools import TaskSupport, Tool
@@ -150,7 +151,8 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
         tool = self._registry.tools.entries.get(params.name)
         self._check_scopes("tools/call", params.name, context)
         if tool is None or _is_hidden(tool, context):
-            known = [name for name, each in self._registry.tools.entries.items() if not _is_hidden(each, context)]
+            tools = self._registry.tools
+            known = (name for name in _listed(tools, context) if not _is_hidden(tools.entries[name], context))
             raise _unknown("tool", params.name, known)
         return await tool.call(params.arguments, context)
 
@@ -242,7 +244,7 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
         prompt = self._registry.prompts.entries.get(params.name)
         self._check_scopes("prompts/get", params.name, context)
         if prompt is None:
-            raise _unknown("prompt", params.name, self._registry.prompts.entries)
+            raise _unknown("prompt", params.name, _listed(self._registry.prompts, context))
         return await prompt.get(params.arguments, context)
 
     async def complete(self, params: models.CompleteRequestParams, context: BaseContext, /) -> models.CompleteResult:
@@ -274,6 +276,12 @@ def _grants(context: BaseContext) -> Callable[[frozenset[str]], bool] | None:
     if access is None or not context._hides:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # no business of users
         return None
     return access.scopes.issuperset
+
+
+def _listed(functions: PaginatedList[Any], context: BaseContext) -> Iterator[str]:
+    """Yield the names of *functions* that a list shows to the client."""
+    grants = _grants(context)
+    return (name for name in functions.entries if grants is None or grants(functions.scopes(name)))
 
 
 def _is_hidden(tool: Tool, context: BaseContext) -> bool:

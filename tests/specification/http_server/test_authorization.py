@@ -708,6 +708,22 @@ async def test_lists_show_what_needs_more_scopes_unless_they_shall_hide_it() -> 
 
 
 @spec("2025-11-25", "basic/authorization#access-token-usage")
+async def test_an_error_suggests_no_name_that_the_lists_hide() -> None:
+    async def message(web: Any, value: str, method: str, name: str) -> str:
+        return (await ask(web, value, method, name=name)).json["error"]["message"]
+
+    async with protected() as web:
+        shown = await message(web, "ann", "tools/call", "wrlte"), await message(web, "ann", "prompts/get", "sumary")
+    async with protected(auth=protect(hide=True)) as web:
+        hidden = await message(web, "ann", "tools/call", "wrlte"), await message(web, "ann", "prompts/get", "sumary")
+        with_scope = await message(web, "ann-writes", "tools/call", "wrlte")
+
+    assert ("Unknown tool: wrlte; did you mean write?", "Unknown prompt: sumary; did you mean summary?") == shown
+    assert ("Unknown tool: wrlte", "Unknown prompt: sumary") == hidden
+    assert shown[0] == with_scope
+
+
+@spec("2025-11-25", "basic/authorization#access-token-usage")
 async def test_a_list_that_depends_on_the_token_is_for_one_user() -> None:
     from mcpgen import CacheHint
 
