@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from importlib.resources.abc import Traversable
 
+
+# Comparing revisions reads the same file several times, and it takes 50 ms.
+_loads = lru_cache(maxsize=2)(tomllib.loads)
 
 _SITE = "https://modelcontextprotocol.io/specification"
 _DATED = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
@@ -84,4 +89,4 @@ def load_docs(file: Traversable) -> Docs:
         Refused: MG314, the file cannot be read, is not TOML or not of the documented shape.
     """
     hint = "See CONTRIBUTING.md for the shape of docs.toml."
-    return Docs(read_toml(file, dict[str, _Entry], code="MG314", hint=hint))
+    return Docs(read_toml(file, dict[str, _Entry], code="MG314", hint=hint, loads=_loads))

@@ -25,7 +25,7 @@ from mcpgen.codegen.keywords import shown
 from mcpgen.codegen.pinned import SchemaRoom
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from importlib.resources.abc import Traversable
 
 _T = TypeVar("_T")
@@ -154,14 +154,21 @@ def _load(file: Traversable, shape: type[_T]) -> _T:
     return read_toml(file, shape, code="MG312", hint="CONTRIBUTING.md describes the tables of an overlay.")
 
 
-def read_toml(file: Traversable, shape: type[_T], *, code: str, hint: str) -> _T:
-    """Read *file* as *shape*.
+def read_toml(
+    file: Traversable,
+    shape: type[_T],
+    *,
+    code: str,
+    hint: str,
+    loads: Callable[[str], dict[str, Any]] = tomllib.loads,
+) -> _T:
+    """Read *file* as *shape*, with *loads*.
 
     Raises:
         Refused: With *code* and *hint*, the file cannot be read, is not TOML or does not have that structure.
     """
     try:
-        return msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), shape)
+        return msgspec.convert(loads(file.read_text(encoding="utf-8")), shape)
     except OSError as error:
         message = f"cannot read {file}: {error.strerror or error}"
         raise Refused([Diagnostic(code=code, message=message, hint="Check the path.")]) from error

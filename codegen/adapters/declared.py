@@ -147,28 +147,32 @@ def read_declared(step: Step, source: str, name: str) -> Declared:
     imports: list[str] = []
     typing = {"Any", "Final"}  # every adapter uses these
     kept: list[str] = []
+    lines = source.splitlines()
     for node in ast.parse(source).body:
-        text = ast.get_source_segment(source, node) or ""
         match node:
             case ast.Import(names=aliases):
                 _check_imports(name, [each.name for each in aliases])
-                imports.append(text)
+                imports.append(_text(source, node))
             case ast.ImportFrom(module="typing", names=aliases):
                 typing |= {each.name for each in aliases}
             case ast.ImportFrom(module=module) if not _is_ours(module or "."):
                 _check_imports(name, [module or "."])
-                imports.append(text)
+                imports.append(_text(source, node))
             case ast.FunctionDef(lineno=line) | ast.ClassDef(lineno=line):
                 first = min([line, *(each.lineno for each in node.decorator_list)])
-                kept.append("\n".join(source.splitlines()[first - 1 : node.end_lineno]))
+                kept.append("\n".join(lines[first - 1 : node.end_lineno]))
             case ast.Assign(targets=[ast.Name(id=target)]) if target not in _NOT_COPIED:
-                kept.append(text)
+                kept.append(_text(source, node))
             case ast.AnnAssign(target=ast.Name(id=target)) if target not in _NOT_COPIED:
-                kept.append(text)
+                kept.append(_text(source, node))
             case _:
                 pass
     imports.append(f"from typing import {', '.join(sorted(typing - {'TYPE_CHECKING'}))}")
     return Declared(step=step, imports="\n".join(sorted(imports)), source="\n\n\n".join(kept))
+
+
+def _text(source: str, statement: ast.stmt) -> str:
+    return ast.get_source_segment(source, statement) or ""
 
 
 def _is_ours(module: str) -> bool:
