@@ -165,7 +165,7 @@ def _refuse(session: ServerSession, malformed: Malformed, batch: BatchResponse |
     """Answer a malformed message, if it can be answered."""
     session.malformed_count += 1
     level = logging.WARNING if session.malformed_count <= _MAX_WARNINGS else logging.DEBUG
-    _LOG.log(level, "%s", malformed.reason)
+    _LOG.log(level, "the client sent an invalid message: %s", malformed.reason)
     revision = session.revision or session.handlers.served[-1]
     pending = session.take_server_request(malformed.id) if malformed.is_answer else None
     if pending is not None:

@@ -102,7 +102,9 @@ def test_messages_of_any_kind_are_shown_or_left_to_the_server(tmp_path: Path) ->
     answers = [each for each in said if each.startswith("<")]
     assert ["< initialize #0  ok, 0 ms", "< ping #a  ok, 0 ms"] == answers[:2]
     assert answers[2].startswith(f"< {long}  error -32601: ")
-    assert ["the message is not JSON"] == [each for each in said if each[0] not in "<>"]
+    assert ["the client sent an invalid message: the message is not JSON"] == [
+        each for each in said if each[0] not in "<>"
+    ]
 
 
 def app_client(app: Any) -> httpx.AsyncClient:
