@@ -720,7 +720,7 @@ async def test_a_client_registers_again_after_a_login_page_that_did_not_come_bac
         world.revoke()
         world.refreshable.clear()
         for _ in range(2):
-            with pytest.raises(LoginFailed, match="did not come back"):
+            with pytest.raises(LoginFailed, match="was not completed"):
                 await greet(world, world.oauth(store=store, visit=stay, login_seconds=0.1))
 
     assert ["client-1", "client-2"] == pages
@@ -1040,7 +1040,7 @@ async def test_a_login_that_nobody_ends_fails_after_its_time() -> None:
         await anyio.sleep_forever()
 
     async with login_world() as world:
-        with pytest.raises(LoginFailed, match=r"did not come back within 0\.2 seconds"):
+        with pytest.raises(LoginFailed, match=r"was not completed within 0\.2 seconds"):
             await greet(world, world.oauth(visit=never, login_seconds=0.2))
 
 

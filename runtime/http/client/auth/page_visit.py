@@ -48,7 +48,7 @@ async def page_response(oauth: OAuth, url: str, receive: Callable[[], Awaitable[
     if race.failure is not None:
         raise LoginFailed(f"`visit` raised {type(race.failure).__name__}; correct this function") from race.failure
     if race.response is None:
-        raise NoResponse(f"the login page did not come back within {oauth.login_seconds:g} seconds; try again")
+        raise NoResponse(f"the login was not completed within {oauth.login_seconds:g} seconds; try again")
     return race.response
 
 
