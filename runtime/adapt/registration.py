@@ -117,6 +117,11 @@ def register_installed(label: str = "") -> None:
 def _register_entry_point(point: EntryPoint) -> None:
     package = point.load()
     label = getattr(getattr(package, "methods", None), "REVISION", None)
+    if label is None:
+        raise UsageError(
+            f"the entry point {point.name} of {GROUP} leads to {point.value}, which has no bindings of a revision; let "
+            "it lead to a package that `mcpgen build` wrote"
+        )
     if label != point.name:
         raise UsageError(
             f"the entry point {point.name} of {GROUP} leads to {point.value}, whose label is {label}; rename the entry "

@@ -226,11 +226,13 @@ def test_an_installed_package_is_found_by_its_label(folder: Path, tmp_path: Path
     info = folder / "drafted-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: drafted\nVersion: 1\n", encoding="utf-8")
-    (info / "entry_points.txt").write_text("[mcpgen.revisions]\nnext = vnext\nwrong = valone\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text(
+        "[mcpgen.revisions]\nnext = vnext\nwrong = valone\nnone = json\n", encoding="utf-8"
+    )
     program = """
         Server("x", version="1", revisions=["next"])
         Server("x", version="1", handlers=vnext.ServerHandlers(), revisions=["next"])
-        for label in ("wrong", "unheard"):
+        for label in ("wrong", "none", "unheard"):
             try:
                 Server("x", version="1", revisions=[label])
             except mcpgen.McpgenError as error:
@@ -244,7 +246,8 @@ def test_an_installed_package_is_found_by_its_label(folder: Path, tmp_path: Path
         info.rmdir()
 
     assert "the entry point wrong of mcpgen.revisions leads to valone, whose label is alone" in lines[0]
-    assert lines[1].startswith("unknown revision 'unheard'")
+    assert "the entry point none of mcpgen.revisions leads to json, which has no bindings of a revision" in lines[1]
+    assert lines[2].startswith("unknown revision 'unheard'")
 
 
 COMMAND = ("-m", "mcpgen", "--register", "vnext")
