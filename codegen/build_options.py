@@ -121,8 +121,8 @@ def check_usage(options: BuildOptions) -> None:
     if not is_label(options.revisions[0]):
         raise click.UsageError(
             f"`--revision` is not a valid label. Use at most {names.MAX_LABEL_LENGTH} ASCII letters and digits, with "
-            "single dots or hyphens between them. A label cannot be a path, and if it looks like a date, "
-            "it must be one."
+            "single dots or hyphens between them. A label cannot be a path or a name that Windows reserves, such as "
+            "CON, and if it looks like a date, it must be one."
         )
 
 
