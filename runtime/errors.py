@@ -121,7 +121,8 @@ class UnknownMethod(UsageError):  # noqa: N818 (as the tree above names it)
     def __str__(self) -> str:
         listed = ", ".join(self.known) or "none"
         hint = f" ({self.hint})" if self.hint else ""
-        return f"{self.revision} has no {self._kind} {self.method!r}{hint}; the known ones are {listed}"
+        kind, space, sender = self._kind.partition(" ")  # such as "request from a server"
+        return f"{self.revision} has no {kind} {self.method!r}{space}{sender}{hint}; the known ones are {listed}"
 
 
 class UnknownDefinition(UsageError):  # noqa: N818 (as the tree above names it)

@@ -239,7 +239,7 @@ def test_nothing_from_the_input_steers_the_terminal() -> None:
             ("--from", NEW, "--to", OLD, "--method", "tools/list", "--part", "notification"),
             "it is a request from a client; its parts are params, result and error",
         ),
-        (("--from", NEW, "--to", OLD, *LIST, "--sender", "server"), "no request from a server 'tools/list'"),
+        (("--from", NEW, "--to", OLD, *LIST, "--sender", "server"), "no request 'tools/list' from a server"),
         (("--from", NEW, "--to", OLD, "--method", "tools/list", "--part", "body"), "'body' is not one of"),
         (("--from", NEW, "--to", OLD, "--method", "tools/list"), "Give `--method` and `--part`"),
         (("--from", NEW, "--to", OLD, "--part", "params"), "Give `--method` and `--part`"),
