@@ -34,7 +34,7 @@ PYTHONS: Final = list(dict.fromkeys([*nox.project.python_versions(PROJECT), CURR
 
 # `nox -s tests` runs the fast tests on every Python that is installed; `nox`, which has to be quick, on its own.
 nox.options.sessions = ["lint", "types", f"tests-{CURRENT}", "check"]
-FULL: Final = ["slow", "floors", "package", "docs", "interop", "conformance", "workers"]
+FULL: Final = ["strict", "slow", "floors", "package", "docs", "interop", "conformance", "workers"]
 
 # Python would put the working directory (-c, -m) or the script's on sys.path; the checkout's rooms, which have names
 # as common as "schema", must not be importable from there by their bare names.
@@ -57,6 +57,9 @@ FLOORS: Final = (
     "tests/runtime/transports/test_stdio.py",
 )
 
+# Many tests wait for a server or a process, so more run at once than there are processors.
+SEVERAL: Final = f"--numprocesses={round(1.5 * (os.cpu_count() or 1))}"
+
 BUILT: Final[list[Path]] = []  # one wheel for all sessions of a run
 
 
@@ -74,11 +77,11 @@ def wheel(session: nox.Session) -> Path:
 
 def install(session: nox.Session, *groups: str) -> None:
     """Install the wheel with all its extras, and the dependency groups named."""
-    built = wheel(session)
-    extras = "auth,codegen,http,redis,reload,validate"
-    session.install(f"mcpgen[{extras}] @ {built.as_uri()}", *nox.project.dependency_groups(PROJECT, *groups))
+    wanted = f"mcpgen[auth,codegen,http,redis,reload,validate] @ {wheel(session).as_uri()}"
     # An environment that is used again (nox -r) holds a wheel of the same version already, and pip would keep it.
-    session.install("--quiet", "--no-deps", "--force-reinstall", str(built))
+    session.run("pip", "uninstall", "-qq", "--yes", "mcpgen")
+    # Python compiles what it imports, which is little of what pip would compile.
+    session.install("--no-compile", wanted, *nox.project.dependency_groups(PROJECT, *groups))
 
 
 @nox.session
@@ -89,20 +92,31 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "format", "--check")
 
 
+# Only so that pyright does not ask the index whether a newer pyright exists.
+PYRIGHT: Final = SAFE | {"PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"}
+
+
 @nox.session
 def types(session: nox.Session) -> None:
-    """Check the installed package, and consumers of it, with mypy and pyright, both strict."""
+    """Check the installed package with mypy, its public types with pyright, and consumers with both; all strict."""
     install(session, "types")
-    # Only so that pyright does not ask the index whether a newer pyright exists.
-    env = SAFE | {"PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"}
-    # pyright takes as long for the package as all others together, and each of them uses one processor.
-    with ThreadPoolExecutor() as pool:
-        package = pool.submit(session.run, "pyright", "--project", str(_package_project(session)), env=env)
-        session.run("mypy", "--strict", "-p", "mcpgen", env=env)
-        session.run("pyright", "--verifytypes", "mcpgen", "--ignoreexternal", env=env)
-        session.run("mypy", "--strict", "tests/typing", env=env)
-        session.run("pyright", "--project", "pyproject.toml", env=env)
-    package.result()
+    with ThreadPoolExecutor() as pool:  # each checker uses one processor
+        pyright = pool.submit(_pyright_of_consumers, session)
+        session.run("mypy", "--strict", "-p", "mcpgen", env=SAFE)
+        session.run("mypy", "--strict", "tests/typing", env=SAFE)
+    pyright.result()
+
+
+def _pyright_of_consumers(session: nox.Session) -> None:
+    session.run("pyright", "--verifytypes", "mcpgen", "--ignoreexternal", env=PYRIGHT)
+    session.run("pyright", "--project", "pyproject.toml", env=PYRIGHT)
+
+
+@nox.session
+def strict(session: nox.Session) -> None:
+    """Check the whole installed package with pyright, strict, which takes as long as all that `types` does."""
+    install(session, "types")
+    session.run("pyright", "--project", str(_package_project(session)), env=PYRIGHT)
 
 
 def _package_project(session: nox.Session) -> Path:
@@ -122,16 +136,14 @@ def _package_project(session: nox.Session) -> Path:
 def tests(session: nox.Session) -> None:
     """Run the fast tests."""
     install(session, "test")
-    _pytest(session, "-m", "not slow and not package and not docs", "--numprocesses=auto")
+    _pytest(session, "-m", "not slow and not package and not docs", SEVERAL)
 
 
 @nox.session
 def slow(session: nox.Session) -> None:
     """Run the slow tests, those included that have mypy and pyright judge generated packages and the guide."""
     install(session, "types")
-    # Many of these tests wait for processes, so more run at once than there are processors.
-    several = f"--numprocesses={round(1.5 * (os.cpu_count() or 1))}"
-    _pytest(session, "-m", "slow and not package and not docs", several)
+    _pytest(session, "-m", "slow and not package and not docs", SEVERAL)
 
 
 @nox.session

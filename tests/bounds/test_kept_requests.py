@@ -46,6 +46,7 @@ def requests(count: int, *, id_chars: int = 8, method_chars: int = 4, extensions
         yield json.dumps(message).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "id_chars"), [(200, 20_000), (20_000, 8)])
 def test_a_command_keeps_little_of_requests_that_the_client_does_not_answer(count: int, id_chars: int) -> None:
     recorder = RecordingTransport(Process("server"))

@@ -65,6 +65,7 @@ def test_the_reason_is_true_if_another_worker_holds_the_handler(victims: Victims
     assert "accept" == retried(workers[0], "ask", demand)["result"]["content"][0]["text"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [3600, -3600])
 def test_a_live_handler_does_not_expire_by_a_jump_of_the_wall_clock(victims: Victims, seconds: int) -> None:
     http = victims.http()

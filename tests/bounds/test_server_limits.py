@@ -117,6 +117,7 @@ def test_responses_to_a_batch_beyond_the_limit_are_errors_with_its_name(victims:
     assert all("max_batch_bytes" in each for each in errors)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", ["max_declaration_bytes", "max_declaration_values"])
 def test_a_declaration_beyond_a_limit_begins_no_session(victims: Victims, limit: str) -> None:
     stdio = victims.stdio("2025-11-25", is_open=False, limits={limit: 20})
@@ -136,6 +137,7 @@ def test_an_id_beyond_the_limit_is_refused_by_its_name(victims: Victims) -> None
     assert "x" * 100 == stdio.receive()["id"]
 
 
+@pytest.mark.slow
 def test_streams_of_subscriptions_are_limited(victims: Victims) -> None:
     stdio = victims.stdio(limits={"max_subscriptions": 3})
     for number in range(1, 6):
@@ -175,6 +177,7 @@ def test_a_client_that_does_not_answer_fails_the_handler_that_asks(victims: Vict
     assert said[2].get("error") or said[2]["result"]["isError"]
 
 
+@pytest.mark.slow
 def test_a_handler_asks_no_more_often_than_it_may(victims: Victims) -> None:
     stdio = victims.stdio(limits={"max_rounds": 2})
     stdio.write(call("ask_often", '{"times":5}', meta=ELICITATION) + b"\n")
@@ -213,6 +216,7 @@ def test_functions_that_do_not_end_are_cancelled_after_the_grace_period(victims:
 # --- fixed ones
 
 
+@pytest.mark.slow
 def test_a_completion_has_a_hundred_values(victims: Victims) -> None:
     stdio = victims.stdio("2025-11-25")
     reference = {"type": "ref/resource", "uri": "note://{+name}"}
@@ -222,6 +226,7 @@ def test_a_completion_has_a_hundred_values(victims: Victims) -> None:
     assert 100 == len(stdio.receive()["result"]["completion"]["values"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "is_read"), [(8192, True), (8193, False)])
 def test_a_template_reads_uris_of_8192_characters(victims: Victims, size: int, *, is_read: bool) -> None:
     stdio = victims.stdio("2025-11-25")

@@ -45,6 +45,7 @@ TASKS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", TASKS)
 def test_a_store_of_tasks_refuses_what_is_above_its_limit(victims: Victims, limit: str) -> None:
     value, size = TASKS[limit]
@@ -79,6 +80,7 @@ RUNNING = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", RUNNING)
 def test_calls_that_run_as_tasks_are_refused_above_a_limit(victims: Victims, limit: str) -> None:
     value, text = RUNNING[limit]
@@ -94,12 +96,14 @@ def test_calls_that_run_as_tasks_are_refused_above_a_limit(victims: Victims, lim
         assert time.monotonic() < until
 
 
+@pytest.mark.slow
 def test_within_the_default_limits_tasks_run(victims: Victims) -> None:
     stdio = opened(victims)
 
     assert all("result" in created(stdio, number, "x" * 10_000) for number in range(10))
 
 
+@pytest.mark.slow
 def test_requests_that_wait_for_one_task_are_refused_above_the_limit(victims: Victims) -> None:
     stdio = opened(victims, task_limits={"max_waits_per_task": 3})
     task = created(stdio, 1)["result"]["task"]["taskId"]
@@ -136,12 +140,14 @@ def test_a_task_is_gone_at_the_end_of_its_lifetime(victims: Victims) -> None:
     assert "error" in answered(stdio, 2, "tasks/get", taskId=task)
 
 
+@pytest.mark.slow
 def test_a_client_is_told_how_often_to_poll(victims: Victims) -> None:
     stdio = opened(victims, task_limits={"poll_interval_ms": 1234})
 
     assert 1234 == created(stdio, 1)["result"]["task"]["pollInterval"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limits", "sizes"), [({"page_size": 2}, [2, 2, 1]), ({}, [5])], ids=["two", "default"])
 def test_a_page_of_tasks_has_a_limit(victims: Victims, limits: dict[str, int], sizes: list[int]) -> None:
     stdio = opened(victims, task_limits=limits)

@@ -90,14 +90,17 @@ def build(tmp_path: Path) -> Compile:
 ADDED = {"A": obj(x=STRING)}, {"A": obj(x=STRING, y=INTEGER)}
 
 
+@pytest.mark.slow
 def test_an_optional_key_that_came_stays_going_up_if_it_is_valid_there(build: Compile) -> None:
     assert ({"y": 1, "x": "s"}, []) == build(*ADDED).up({"y": 1, "x": "s"})
 
 
+@pytest.mark.slow
 def test_an_optional_key_that_came_goes_with_a_loss_going_up_if_it_is_not_valid_there(build: Compile) -> None:
     assert ({"x": "s"}, [("dropped", "/y")]) == build(*ADDED).up({"x": "s", "y": "s"})
 
 
+@pytest.mark.slow
 def test_an_optional_key_that_came_goes_with_a_loss_going_down(build: Compile) -> None:
     assert ({"x": "s"}, [("dropped", "/y")]) == build(*ADDED).down({"x": "s", "y": 1})
 
@@ -119,6 +122,7 @@ def test_a_loss_says_what_where_why_and_in_which_step(build: Compile) -> None:
     assert ["1 does not define this key."] == [each.reason for each in down]
 
 
+@pytest.mark.slow
 def test_a_change_says_why_its_key_is_dropped(build: Compile) -> None:
     adapters = build(*ADDED, changes=[change("key-added A.y", down=Drop())])
     (loss,) = adapters.losses(adapters.step().DOWN.definitions["A"][1], {"y": 1})
@@ -126,6 +130,7 @@ def test_a_change_says_why_its_key_is_dropped(build: Compile) -> None:
     assert SAYS == loss.reason
 
 
+@pytest.mark.slow
 def test_a_change_may_be_called_as_the_tables_are(build: Compile) -> None:
     adapters = build(*ADDED, changes=[change("key-added A.y", name="down", down=Drop())])
     (loss,) = adapters.losses(adapters.step().DOWN.definitions["A"][1], {"y": 1})
@@ -189,6 +194,7 @@ def test_other_arms_of_a_union_pass(build: Compile, place: str) -> None:
     assert ({"x": "s"}, []) == build(around(held), around(held, q=INTEGER)).down({"x": "s"})
 
 
+@pytest.mark.slow
 def test_a_type_that_holds_itself_is_followed_as_deep_as_it_goes(build: Compile) -> None:
     holding = {"child": ref("A"), "children": array(ref("A"))}
     adapters = build({"A": obj(**holding)}, {"A": obj(**holding, y=INTEGER)})
@@ -199,6 +205,7 @@ def test_a_type_that_holds_itself_is_followed_as_deep_as_it_goes(build: Compile)
     assert {("dropped", "/child/children/1/child/y"), ("dropped", "/child/y")} == set(losses)
 
 
+@pytest.mark.slow
 def test_an_alias_that_holds_itself_is_followed_as_deep_as_it_goes(build: Compile) -> None:
     tree = {"A": obj(x=ref("Tree")), "Tree": any_of(ref("Leaf"), array(ref("Tree")))}
     adapters = build(tree | {"Leaf": obj(l=STRING)}, tree | {"Leaf": obj(l=STRING, y=INTEGER)})
@@ -212,11 +219,13 @@ def test_an_alias_that_holds_itself_is_followed_as_deep_as_it_goes(build: Compil
 THREE = {"A": obj(x=STRING)}, {"A": obj(x=STRING)}, {"A": obj(x=STRING, y=INTEGER)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["up", "down"])
 def test_a_key_that_only_a_later_revision_defines_goes_where_neither_side_does(build: Compile, way: str) -> None:
     assert ({"x": "s"}, [("dropped", "/y")]) == getattr(build(*THREE), way)({"y": 1, "x": "s"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["up", "down"])
 def test_a_key_that_only_an_earlier_revision_defined_goes_where_neither_side_does(build: Compile, way: str) -> None:
     adapters = build(*reversed(THREE), changes=[change("key-removed A.y", up=Drop())])
@@ -232,6 +241,7 @@ def test_going_down_the_target_does_not_get_keys_that_the_source_does_not_define
     assert ({"x": "s"}, [("dropped", "/y")]) == adapters.down({"x": "s", "y": "s"})
 
 
+@pytest.mark.slow
 def test_a_key_is_foreign_even_if_no_message_of_the_revision_that_defines_it_holds_its_type(build: Compile) -> None:
     lost = change("type-changed GoParams.a", up=Refuse(), down=Refuse())
     adapters = build(*THREE[:2], THREE[2] | {"GoParams": obj("a", a=STRING)}, later=[[lost]])
@@ -264,6 +274,7 @@ def test_keys_that_no_revision_knows_stay_where_they_stand(build: Compile, way: 
     assert (["z", "x", "b"], [("dropped", "/y")]) == (list(result), losses)
 
 
+@pytest.mark.slow
 def test_what_is_filled_in_comes_last(build: Compile) -> None:
     adapters = build(
         {"A": obj(x=STRING)},
@@ -274,6 +285,7 @@ def test_what_is_filled_in_comes_last(build: Compile) -> None:
     assert ["z", "x", "y"] == list(adapters.up({"z": 1, "x": "s"})[0])
 
 
+@pytest.mark.slow
 def test_a_key_stands_where_its_value_was_adapted(build: Compile) -> None:
     adapters = build(
         around(ref("P")) | {"A": obj(w=STRING, x=ref("P"))},
@@ -283,6 +295,7 @@ def test_a_key_stands_where_its_value_was_adapted(build: Compile) -> None:
     assert ["x", "w"] == list(adapters.down({"x": {"q": "s"}, "w": "s"})[0])
 
 
+@pytest.mark.slow
 def test_a_part_that_only_foreign_keys_keep_busy_is_idle(build: Compile) -> None:
     step = build(*ADDED).step()
 
@@ -290,6 +303,7 @@ def test_a_part_that_only_foreign_keys_keep_busy_is_idle(build: Compile) -> None
     assert (True, False) == (step.UP.definitions["A"][1].idle, step.DOWN.definitions["A"][1].idle)
 
 
+@pytest.mark.slow
 def test_a_part_that_calls_one_that_is_not_idle_is_not_idle(build: Compile) -> None:
     held = array(ref("P"))
     adapters = build(
@@ -301,6 +315,7 @@ def test_a_part_that_calls_one_that_is_not_idle_is_not_idle(build: Compile) -> N
     assert not adapters.step().UP.messages["go"].params.idle
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", [Default(value="d"), Default(value="d", implied=True), Refuse()])
 def test_a_demand_keeps_a_part_busy(build: Compile, action: Any) -> None:
     adapters = build(*NEEDED, changes=[change("key-added A.y", up=action)])
@@ -321,6 +336,7 @@ def test_what_needs_no_work_has_no_function(build: Compile) -> None:
     assert step.UP.definitions["N"][1].adapt is adapters.adapting.keep
 
 
+@pytest.mark.slow
 def test_functions_that_do_the_same_are_one(build: Compile) -> None:
     old, new = (
         {"A": obj(p=ref("P"), q=ref("Q")), "P": obj(n=STRING, **more), "Q": obj(m=STRING, **more)}
@@ -388,6 +404,7 @@ def test_a_definition_that_only_changed_its_name_goes_by_the_other_one(build: Co
     assert ("New", "Old") == (step.UP.definitions["Old"][0], step.DOWN.definitions["New"][0])
 
 
+@pytest.mark.slow
 def test_a_declared_rename_joins_definitions_that_changed_more(build: Compile) -> None:
     adapters = build(
         {"A": obj(x=ref("Old")), "Old": obj(t=STRING)},
@@ -436,6 +453,7 @@ def test_a_key_is_converted(build: Compile) -> None:
     assert ({"x": "abc"}, []) == adapters.down({"x": "abc"})
 
 
+@pytest.mark.slow
 def test_a_converted_value_is_adapted_after_it(build: Compile) -> None:
     odd = change(at="A.x", name="odd", down=Convert(F.without_odd))
     adapters = build(around(ref("P")), around(ref("P"), q=INTEGER), changes=[odd])
@@ -642,6 +660,7 @@ def test_a_definition_is_converted_before_its_keys(build: Compile) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_definition_is_refused(build: Compile) -> None:
     adapters = build(*ADDED, changes=[change(at="A", name="whole", down=Refuse("tasks"))])
 
@@ -667,6 +686,7 @@ ARM = "arm-added Block[Picture]"
 SHOWN = {"type": "picture", "data": "d"}
 
 
+@pytest.mark.slow
 def test_an_arm_is_converted_into_another_which_is_then_adapted(build: Compile) -> None:
     new = ARMS[1] | {"Text": obj("type", "text", type=constant("text"), text=STRING, note=STRING)}
     adapters = build(ARMS[0], new, changes=[change(ARM, down=Convert(F.as_block))])
@@ -710,6 +730,7 @@ def test_a_scalar_arm_is_converted(build: Compile) -> None:
     assert ({"x": 1}, []) == adapters.down({"x": 1})
 
 
+@pytest.mark.slow
 def test_a_union_is_converted_as_a_whole(build: Compile) -> None:
     adapters = build(*ARMS, changes=[change(ARM, at="Block", down=Convert(F.as_block))])
 
@@ -826,6 +847,7 @@ def test_an_arm_that_needs_no_work_is_not_taken_for_an_overlapping_one_that_does
     assert ({"x": {"t": "t", "r": "r", "n": 1}}, []) == build(old, new).down({"x": {"t": "t", "r": "r", "n": 1}})
 
 
+@pytest.mark.slow
 def test_a_number_is_not_taken_for_a_boolean(build: Compile) -> None:
     adapters = build(
         {"A": obj(x=any_of(STRING, BOOLEAN))},
@@ -983,6 +1005,7 @@ def test_a_code_that_is_foreign_going_down_becomes_what_it_becomes_going_up(buil
     )
 
 
+@pytest.mark.slow
 def test_an_error_whose_code_has_a_new_meaning_keeps_it_only_if_it_fits(build: Compile) -> None:
     fault = obj("code", "message", "data", code=constant(7), message=STRING, data=obj("url", url=STRING))
     adapters = build(

@@ -69,6 +69,7 @@ def test_a_draft_is_also_compared_with_the_file_of_a_revision(tmp_path: Path) ->
     assert [("key-added", "Tool.shiny")] == found(file, draft(tmp_path, "2024-11-05"))[0]
 
 
+@pytest.mark.slow
 def test_two_drafts_have_no_overlay_that_could_be_left_out(tmp_path: Path) -> None:
     changes = [("key-removed", "Tool.dull"), ("key-added", "Tool.shiny")]
 

@@ -159,6 +159,7 @@ def test_a_change_in_many_definitions_is_one_row(both: Diff) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_what_stands_beside_a_long_name_goes_below_it() -> None:
     keys = ["k" * length for length in range(55, 130)]
     old, new = (document(A=obj(**dict.fromkeys(keys, kind))) for kind in (STRING, {"type": "integer"}))
@@ -328,6 +329,7 @@ def test_markdown_is_a_page() -> None:
     assert row in result.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_json_is_the_value() -> None:
     result = run("2024-11-05", "2025-03-26", "--format", "json")
     found = msgspec.json.decode(result.stdout, type=Diff)
@@ -407,6 +409,7 @@ def test_without_rules_their_compiler_is_not_loaded(tmp_path: Path) -> None:
     assert 0 == subprocess.run([*command, "2024-11-05"], check=False, capture_output=True).returncode
 
 
+@pytest.mark.slow
 def test_the_file_of_a_revision_has_its_rules(tmp_path: Path) -> None:
     file = tmp_path / "anything.json"
     file.write_bytes(SchemaRoom().document_bytes("2025-03-26"))

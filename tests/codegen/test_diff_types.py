@@ -93,6 +93,7 @@ def test_an_arm_that_another_arm_held_already_changes_no_value() -> None:
     assert [("arm-added", "AX[Part]", None, "Part", "same")] == type_changes(old, new, Wide=wide, Part=obj(p=STRING))
 
 
+@pytest.mark.slow
 def test_bounds_are_a_change_of_their_own() -> None:
     assert [("bounds-changed", "A.x", "length <= 5", "length <= 9", "widened")] == type_changes(
         {"type": "string", "maxLength": 5}, {"type": "string", "maxLength": 9}

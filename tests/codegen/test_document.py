@@ -459,6 +459,7 @@ def test_overlong_names_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> Non
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("link", ["$ref", "allOf"])
 @pytest.mark.parametrize(
     ("links", "expected"), [(MAX_ALIAS_CHAIN - 1, []), (MAX_ALIAS_CHAIN, ["MG006"]), (4_900, ["MG006"])]

@@ -61,6 +61,7 @@ def test_both_directions_may_have_a_method(tmp_path: Path) -> None:
     assert ["ping"] == list(door.methods.CLIENT_REQUESTS) == list(door.methods.SERVER_REQUESTS)
 
 
+@pytest.mark.slow
 def test_a_message_may_be_reached_by_two_ways(tmp_path: Path) -> None:
     ways = {"Way": {"anyOf": [ref("ListToolsRequest")]}, "Other": {"anyOf": [ref("Way"), ref("ListToolsRequest")]}}
     door = load(build(document(**ways, ClientRequest={"anyOf": [ref("Way"), ref("Other")]})), tmp_path)
@@ -150,6 +151,7 @@ def test_capabilities_that_methods_cannot_make_are_not_declared(capabilities: di
 STRAY = message({"const": "stray/do"})
 
 
+@pytest.mark.slow
 def test_a_message_that_no_direction_lists_is_refused() -> None:
     assert [("MG135", "/$defs/StrayRequest")] == errors(document(StrayRequest=STRAY))
     assert [("MG135", "/$defs/StrayNotification")] == errors(document(StrayNotification=STRAY))

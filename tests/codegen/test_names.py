@@ -77,6 +77,7 @@ def test_a_key_becomes_part_of_a_class_name(wire: str, name: str) -> None:
     assert name == names.pascal(wire)
 
 
+@pytest.mark.slow
 @given(st.text(max_size=20))
 def test_part_of_a_class_name_never_ends_it(wire: str) -> None:
     assert f"Tool{names.pascal(wire)}".isidentifier()

@@ -336,6 +336,7 @@ def test_every_change_of_an_overlay_changes_something(revision: str) -> None:
                 assert whole != json.dumps(apply_overlay(room.document(revision), fewer, shared))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", ["server", "client"])
 def test_every_shared_capability_is_there_in_some_revision(side: str) -> None:
     room = SchemaRoom()

@@ -77,6 +77,7 @@ NEIGHBOURS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("old", "new"), NEIGHBOURS)
 def test_between_neighbours_the_rule_is_the_name_of_the_change(old: str, new: str) -> None:
     found = rules(diff(old, new))
@@ -84,6 +85,7 @@ def test_between_neighbours_the_rule_is_the_name_of_the_change(old: str, new: st
     assert NEIGHBOURS[old, new] == {each: found.get(each) for each in NEIGHBOURS[old, new]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("old", "new"), NEIGHBOURS)
 def test_the_diff_of_neighbours_is_the_one_that_their_changes_are_written_for(old: str, new: str) -> None:
     (step,) = (each.step for each in declared_steps(REVISIONS) if (each.step.old, each.step.new) == (old, new))
@@ -122,6 +124,7 @@ def test_a_revision_does_not_differ_from_itself(revision: str) -> None:
     assert () == diff(revision, revision).changes
 
 
+@pytest.mark.slow
 def test_later_revisions_are_not_looked_at() -> None:
     assert diff(B, C) == compare_vendored(B, C, released()[:3])
 
@@ -139,23 +142,27 @@ def test_between_a_far_pair_the_rule_stands_with_its_step() -> None:
     assert f"{A} to {B}: audio" == rules(diff(E, A))["arm-removed ContentBlock[AudioContent]"]
 
 
+@pytest.mark.slow
 def test_what_was_added_in_one_step_and_changed_in_another_has_the_rules_of_both() -> None:
     found = rules(diff(A, E))["key-added CallToolResult.structuredContent"]
 
     assert f"{B} to {C}: structured-content; {D} to {E}: structured-values" == found
 
 
+@pytest.mark.slow
 def test_two_rules_of_one_step_are_named_together() -> None:
     found = rules(diff(B, D))["request-added server elicitation/create"]
 
     assert f"{B} to {C}: elicitation; {C} to {D}: url-elicitation, task-augmentation" == found
 
 
+@pytest.mark.slow
 def test_what_is_in_an_alias_at_first_is_found_by_the_alias() -> None:
     # SamplingMessage.content was a SamplingMessageContentBlock, which gained audio, before it became a union.
     assert f"{A} to {B}: audio-in-sampling" == rules(diff(A, D))["arm-added SamplingMessage.content[AudioContent]"]
 
 
+@pytest.mark.slow
 def test_a_declared_rename_counts_between_a_far_pair_too() -> None:
     found = rules(diff(C, E))
 
@@ -188,6 +195,7 @@ def test_what_nothing_covers_has_no_rule() -> None:
     assert diff(B, C) == compare_vendored(B, C, released(), reduced)
 
 
+@pytest.mark.slow
 def test_one_step_without_a_rule_leaves_a_far_difference_without() -> None:
     reduced = without("structured-values")
 
@@ -249,6 +257,7 @@ def steps(*changes: Sequence[Change], renames: dict[int, dict[str, str]] | None 
     ]
 
 
+@pytest.mark.slow
 def test_a_key_that_left_and_came_back_as_something_else_has_the_rules_of_both() -> None:
     editions = small(
         {"A": obj(n=STRING, x=STRING)},
@@ -266,6 +275,7 @@ def test_a_key_that_left_and_came_back_as_something_else_has_the_rules_of_both()
     assert {"type-changed A.x": "1 to 2: gone; 2 to 3: back; 3 to 4: wide"} == found
 
 
+@pytest.mark.slow
 def test_a_key_of_what_was_no_object_in_between_has_the_rules_of_the_whole() -> None:
     editions = small({"A": obj(x=STRING)}, {"A": STRING}, {"A": obj(x=INTEGER)})
     declared = steps(
@@ -277,6 +287,7 @@ def test_a_key_of_what_was_no_object_in_between_has_the_rules_of_the_whole() -> 
     assert {"type-changed A.x": "1 to 2: said; 2 to 3: unsaid"} == found
 
 
+@pytest.mark.slow
 def test_type_and_requiredness_of_a_key_do_not_share_a_rule() -> None:
     editions = small({"A": obj(x=INTEGER)}, {"A": obj("x", x=INTEGER)}, {"A": obj("x", x={"type": "number"})})
     declared = steps(
@@ -288,6 +299,7 @@ def test_type_and_requiredness_of_a_key_do_not_share_a_rule() -> None:
     assert {"requiredness-changed A.x": "1 to 2: needed", "type-changed A.x": "2 to 3: wide"} == found
 
 
+@pytest.mark.slow
 def test_a_place_is_followed_through_the_names_of_its_definition() -> None:
     editions = small(
         {"A": ref("Old"), "Old": obj(n=STRING)},
@@ -302,6 +314,7 @@ def test_a_place_is_followed_through_the_names_of_its_definition() -> None:
     assert mirrored(far) == compare_vendored("3", "1", editions, declared)
 
 
+@pytest.mark.slow
 def test_what_is_gone_is_found_uncovered_under_the_old_name_of_its_definition() -> None:
     # The diff says where the key was, Old.x, and the plan where it is missing, New.x.
     editions = small({"A": ref("Old"), "Old": obj(n=STRING, x=STRING)}, {"A": ref("New"), "New": obj(n=STRING)})
@@ -314,6 +327,7 @@ def test_what_is_gone_is_found_uncovered_under_the_old_name_of_its_definition() 
         assert "gone" == rules(compare_vendored("1", "2", editions, declared))["key-removed Old.x"]
 
 
+@pytest.mark.slow
 def test_a_revision_that_is_being_added_has_a_diff_before_anything_is_declared() -> None:
     editions = small({"A": obj(x=STRING)}, {"A": obj("y", x=STRING, y=INTEGER, z=INTEGER)})
     found = rules(compare_vendored("1", "2", editions, steps([])))

@@ -56,6 +56,7 @@ def codes(result: Result) -> list[str]:
     return [finding["code"] for finding in json.loads(result.stdout)["diagnostics"]]
 
 
+@pytest.mark.slow
 def test_an_extension_is_added_pinned_listed_and_verified(checkout: Path) -> None:
     added = add(ROOMS, *NEW)
     room = SchemaRoom(checkout / "schema")

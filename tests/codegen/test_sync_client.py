@@ -137,6 +137,7 @@ def test_nothing_else_is_derived(source: str, absent: str) -> None:
     assert absent not in source
 
 
+@pytest.mark.slow
 def test_the_module_in_the_runtime_is_up_to_date() -> None:
     found = (CHECKOUT / "runtime" / "api" / SYNC_CLIENT).read_text(encoding="utf-8")
 

@@ -32,6 +32,7 @@ async def say(peer: Client, *items: object) -> list[Any]:
     return await peer.wire.say(json.dumps(items).encode())
 
 
+@pytest.mark.slow
 async def test_a_thousand_items_of_all_kinds_are_answered_by_one_batch() -> None:
     kinds: list[Any] = [
         1,

@@ -289,6 +289,7 @@ async def test_who_waits_for_room_is_told_when_the_server_is_killed() -> None:
     assert [-signal.SIGKILL] * 20 == failures
 
 
+@pytest.mark.slow
 async def test_a_server_that_stops_for_a_while_loses_nothing() -> None:
     async with attacked("greet()\nos.write(2, str(os.getpid()).encode())\nserve()") as client:
         await client.call_tool("x")

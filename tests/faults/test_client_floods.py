@@ -123,6 +123,7 @@ async def test_log_entries_are_handled_one_after_the_other_however_many_there_ar
     assert 1 == most
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_lines")
 async def test_progress_that_nobody_takes_up_leaves_the_newest() -> None:
     code = """

@@ -94,6 +94,7 @@ async def test_a_loop_that_fails_takes_its_clients_with_it() -> None:
     assert [] == child_programs.clear()
 
 
+@pytest.mark.slow
 async def test_clients_in_threads_with_loops_of_their_own() -> None:
     found: list[str] = []
 

@@ -69,6 +69,7 @@ async def test_what_cannot_be_sent_is_an_error_and_no_broken_message(what: str, 
         assert [2] == [each["id"] for each in await peer.call("echo")]
 
 
+@pytest.mark.slow
 async def test_a_result_may_be_larger_than_any_message_that_is_read(revision: str) -> None:
     async with client(Guest().server, revision) as peer:
         result = await peer.result("tools/call", '"name":"big","arguments":{"size":10000000}')

@@ -41,6 +41,7 @@ async def is_refused(peer: Client, state: object, key: str, **more: Any) -> bool
     return "error" in said[0] and said[0]["error"]["code"] == -32602
 
 
+@pytest.mark.slow
 async def test_a_state_with_any_character_changed_is_refused() -> None:
     async with client(Guest().server, NEWEST, CAN) as peer:
         state, key = await demanded(peer)
@@ -51,6 +52,7 @@ async def test_a_state_with_any_character_changed_is_refused() -> None:
         assert "accept" in json.dumps(await retried(peer, state, key))
 
 
+@pytest.mark.slow
 async def test_a_state_that_is_cut_or_stretched_is_refused() -> None:
     async with client(Guest().server, NEWEST, CAN) as peer:
         state, key = await demanded(peer)

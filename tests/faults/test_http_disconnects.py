@@ -193,6 +193,7 @@ async def test_the_client_of_a_session_may_leave_at_every_step_and_cancels_nothi
     raise AssertionError("the application goes on for ever")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", ["told", "not told"])
 @on_both_loops
 async def test_whoever_leaves_the_own_stream_of_a_session_can_open_it_again(after: str) -> None:
@@ -229,6 +230,7 @@ async def test_whoever_leaves_while_a_batch_is_answered_cancels_none_of_it() -> 
 # --- HTTP+SSE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", ["told", "not told"])
 @on_both_loops
 async def test_with_its_stream_a_client_of_old_ends_its_conversation(after: str) -> None:

@@ -63,6 +63,7 @@ def test_the_second_head_on_a_connection_is_given_up_like_the_first(house: House
     assert line.is_closed()
 
 
+@pytest.mark.slow
 def test_a_head_that_comes_byte_by_byte_in_time_is_served(house: House) -> None:
     line = house.line()
     for each in head("GET", "/nowhere"):

@@ -16,6 +16,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow
 def test_requests_that_do_not_wait_for_answers_are_answered_in_their_order(house: House) -> None:
     line = house.line()
     line.send(b"".join(called("echo", each, text=f"number {each}") for each in range(50)))

@@ -85,6 +85,7 @@ def test_whoever_does_not_read_a_stream_is_hung_up_on_and_stops_its_handler(hous
     assert house.held("VmHWM") - before < (32 if era == "stateless" else 160) * MEGABYTE
 
 
+@pytest.mark.slow
 def test_whoever_opens_streams_and_reads_none_of_them_keeps_nobody_from_being_told(house: House) -> None:
     """What the system holds for a client has room for more than these few changes."""
     lines = [narrow(house) for _ in range(20)]
@@ -100,6 +101,7 @@ def test_whoever_opens_streams_and_reads_none_of_them_keeps_nobody_from_being_to
         assert "list_changed" in str(each.events())
 
 
+@pytest.mark.slow
 def test_the_client_of_a_stream_of_old_cannot_have_us_say_more_than_it_reads(house: House) -> None:
     before = house.held("VmHWM")
     stream = narrow(house)

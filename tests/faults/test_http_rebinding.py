@@ -143,6 +143,7 @@ async def test_what_is_of_this_machine_is_served_on_a_loopback_address(bound_to:
                 assert 200 == answer.status, answer
 
 
+@pytest.mark.slow
 async def test_what_was_allowed_once_does_not_open_the_door_to_what_is_like_it() -> None:
     """What is allowed is remembered, and so are many others."""
     async with attacked_site(Guest().server, bound_to="127.0.0.1") as web:

@@ -85,6 +85,7 @@ async def test_a_guessed_session_is_no_session(revision: str) -> None:
         assert "hi" == words(await peer.ask("tools/call", '"name":"echo","arguments":{"text":"hi"}'))
 
 
+@pytest.mark.slow
 async def test_ids_of_sessions_and_streams_have_nothing_in_common() -> None:
     """Who overhears the one has not the other: streams are named in each event, and sessions stay in headers."""
     async with attacked_site(Guest().server) as web:
@@ -168,6 +169,7 @@ async def test_thousands_of_half_open_sessions_take_room_from_each_other_only() 
         assert 202 == (await web.ask("POST", "/mcp", [JSON, BOTH, *late], INITIALIZED)).status
 
 
+@pytest.mark.slow
 async def test_sessions_whose_client_never_comes_back_expire_by_themselves() -> None:
     async with attacked_site(Guest().server, limits=HttpLimits(handshake_seconds=0.05)) as web:
         peer = await joined(web, OLD)

@@ -94,6 +94,7 @@ async def test_an_id_behind_which_messages_are_gone_is_refused_and_the_stream_is
     assert [400] * (len(ids) - 6) + [200] * 6 == found
 
 
+@pytest.mark.slow
 @with_sessions
 async def test_of_many_who_come_back_at_once_one_goes_on_and_nobody_gets_a_message_twice(revision: str) -> None:
     guest = Guest()
@@ -134,6 +135,7 @@ async def test_a_client_that_breaks_off_at_every_event_gets_all_of_them_once_and
     assert "m" == found[-1]["result"]["content"][0]["text"]
 
 
+@pytest.mark.slow
 async def test_a_storm_of_connections_that_come_and_go_leaves_nothing() -> None:
     guest = Guest()
     async with attacked_site(guest.server) as web:
@@ -152,6 +154,7 @@ async def test_a_storm_of_connections_that_come_and_go_leaves_nothing() -> None:
         assert 5 == (await again.messages())[-1]["id"]
 
 
+@pytest.mark.slow
 async def test_a_storm_of_requests_that_are_never_read_is_kept_within_the_bounds_of_the_store() -> None:
     store = MemoryEventStore(max_streams=100, max_bytes=1_000_000, clock=time.monotonic)
     guest = Guest()

@@ -128,6 +128,7 @@ async def test_nonsense_costs_no_other_frame_that_came_with_it(frame: bytes, rev
         await goes_on(peer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["arrays", "objects"])
 @pytest.mark.parametrize("place", REQUESTS)
 async def test_a_request_that_is_nested_10000_levels_deep_is_refused(place: str, kind: str, revision: str) -> None:

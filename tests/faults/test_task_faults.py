@@ -279,6 +279,7 @@ async def test_a_server_that_stops_leaves_its_task_to_another(place: str) -> Non
     assert -32603 == ended["error"]["code"]
 
 
+@pytest.mark.slow
 async def test_a_worker_that_was_only_suspended_gives_up_its_tasks(place: str) -> None:
     one, other = bakery(place), bakery(place)
     async with one.running(), declared(one) as client:
@@ -739,6 +740,7 @@ async def test_the_handshake_task_of_a_user_runs_again_when_its_session_has_ende
     assert ("completed", "failed", ["again", "once", "again"]) == (again["status"], once["status"], runs)
 
 
+@pytest.mark.slow
 async def test_the_handshake_task_of_a_connection_ends_with_it(tmp_path: Path) -> None:
     runs: list[str] = []
     server = kitchen(tmp_path / "tasks.db", runs)

@@ -172,6 +172,7 @@ async def test_a_client_of_a_view_cannot_answer_the_questions_of_a_task_of_the_s
 # --- one store in one process
 
 
+@pytest.mark.slow
 async def test_a_task_that_expires_stops_though_a_view_of_the_same_store_removes_it(tmp_path: Path) -> None:
     store, ended = MemoryTaskStore(), anyio.Event()
     server = Server("bakery", tasks=store, task_limits=TaskLimits(min_ttl_ms=1, default_ttl_ms=300))

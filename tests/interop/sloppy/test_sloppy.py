@@ -129,6 +129,7 @@ def test_what_two_others_take_over_http_we_take(over_sockets: dict[Key, Verdict]
     assert [] == faults({**others(), **over_sockets})
 
 
+@pytest.mark.slow
 def test_we_refuse_less_than_three_in_a_hundred_of_what_two_others_take(in_memory: dict[Key, Verdict]) -> None:
     readings = common({**others(), **in_memory})
     refused = refusals(in_memory)

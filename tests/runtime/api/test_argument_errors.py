@@ -282,6 +282,7 @@ def test_a_dict_that_is_no_answer_to_a_form_is_named_with_its_function() -> None
     assert "fill_in() returned a dict that is not one: Object missing required field `action`" in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "told"),
     [

@@ -193,6 +193,7 @@ def test_the_blocking_client_starts_waits_for_and_cancels_tasks(revision: str) -
     assert ("working", "accept", True) == (state.status, again.text, burnt.is_error)
 
 
+@pytest.mark.slow
 async def test_a_group_waits_for_tasks_and_calls_extensions_of_its_servers() -> None:
     class Rooms(rooms().ServerHandlers[Context[Any]]):  # type: ignore[misc]  # built for this test
         async def reserve_room(self, params: Any, _context: Context[Any]) -> Any:

@@ -120,6 +120,7 @@ def test_answers_for_what_the_revision_lacks_may_be_left() -> None:
         client.ping()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "tool", "answer", "problem"),
     [
@@ -313,6 +314,7 @@ def test_a_transcript_reads_as_the_conversation_was() -> None:
     ] == lines[2:]
 
 
+@pytest.mark.slow
 def test_a_recorder_records_for_any_client() -> None:
     recorder = Recorder([sys.executable, "-c", "from mcpgen import Server; Server('child').run()"])
     with connect_sync(recorder) as client:

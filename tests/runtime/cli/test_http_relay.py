@@ -114,6 +114,7 @@ async def until_it_rests(count: Any) -> int:
     return before
 
 
+@pytest.mark.slow
 async def test_the_server_is_not_read_while_the_host_does_not_read() -> None:
     channel = FakeChannel(MANY, MANY)
     with pipes() as (host_in, host_out, streams), anyio.fail_after(PATIENCE_SECONDS):

@@ -93,6 +93,7 @@ def test_a_long_id_of_a_server_is_not_kept() -> None:
     assert ["x" * 1000] == list(session.server_requests)
 
 
+@pytest.mark.slow
 def test_the_tools_that_run_as_tasks_are_kept_up_to_a_size_and_without_invalid_ones() -> None:
     support = TaskSupport()
     names = ["a", "x" * 10_000_000, "y" * 10_000_000]
@@ -109,6 +110,7 @@ def test_the_tools_that_run_as_tasks_are_kept_up_to_a_size_and_without_invalid_o
     assert support.cursor is None
 
 
+@pytest.mark.slow
 def test_names_and_cursors_count_by_their_memory() -> None:
     """One emoji makes each character of a text take four bytes."""
     wide = "x" * 3_000_000 + "\N{SLICE OF PIZZA}"

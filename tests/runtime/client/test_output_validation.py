@@ -205,6 +205,7 @@ def test_compiled_schemas_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {"a", "b"} == set(made._compiled)
 
 
+@pytest.mark.slow
 def test_the_memory_of_compiled_schemas_is_bounded() -> None:
     made = OutputValidator("strict")
     # Each takes 10 MB or more: short constants, and long patterns.
@@ -247,6 +248,7 @@ def test_a_warning_says_it_once_for_each_tool_and_kind(caplog: pytest.LogCapture
     ] == [record.getMessage() for record in caplog.records]
 
 
+@pytest.mark.slow
 def test_off_does_nothing_and_loads_nothing() -> None:
     code = (
         "import sys; from mcpgen.runtime.client.output_validation import OutputValidator; import mcpgen.runtime;"
@@ -435,6 +437,7 @@ LOOKUPS: dict[str, Any] = {
 TWICE = [{"items": {"$ref": "#"}}, {"items": {"$ref": "#"}}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("schema", "content"),
     [

@@ -81,6 +81,7 @@ def url_of(app: Application) -> str:
     return app.metadata.url.replace("/.well-known/oauth-protected-resource", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 async def test_a_task_has_the_access_of_the_request_that_began_it(revision: str) -> None:
     bakery = Bakery()
@@ -93,6 +94,7 @@ async def test_a_task_has_the_access_of_the_request_that_began_it(revision: str)
             assert "ann: mcp / ann: mcp" == (await handle.result()).text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tasks", [True, False])
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 async def test_a_function_that_waited_for_input_still_has_it(revision: str, *, tasks: bool) -> None:
@@ -105,6 +107,7 @@ async def test_a_function_that_waited_for_input_still_has_it(revision: str, *, t
             assert "ann: mcp / ann: mcp" == (await client.call_tool("order")).text
 
 
+@pytest.mark.slow
 async def test_a_call_that_comes_back_with_input_has_the_access_of_its_last_request() -> None:
     """In 2026-07-28, a client repeats the request, which may carry a newer token of the same user."""
     tokens = ["ann"]

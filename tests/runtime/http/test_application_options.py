@@ -39,6 +39,7 @@ def test_an_option_that_makes_no_sense_is_found_when_the_application_is_made(
 PROTECT = "Protect(resource='https://mcp.example.com/mcp', issuers=['https://login.example.com'])"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "loaded"),
     [

@@ -211,6 +211,7 @@ async def test_a_long_body_is_written_in_parts_each_in_time() -> None:
         assert 1 == raw.connections
 
 
+@pytest.mark.slow
 async def test_a_server_that_does_not_read_is_noticed() -> None:
     async def answer(_: asyncio.StreamWriter, __: int) -> None:
         await asyncio.sleep(PATIENCE_SECONDS)

@@ -353,6 +353,7 @@ def test_bounds_hold_and_nobody_gets_a_part(
     assert (0, 0, 0) == (store.stream_count, store.event_count, store.held_bytes)
 
 
+@pytest.mark.slow
 @given(operations=operations)
 def test_a_store_with_room_forgets_nothing_by_itself(operations: list[tuple[str, str, int]]) -> None:
     store = MemoryEventStore(clock=Clock())

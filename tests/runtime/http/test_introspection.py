@@ -131,6 +131,7 @@ async def test_no_question_reads_the_certificates_again(issuer: Issuer, monkeypa
     assert 2 == len(issuer.forms)
 
 
+@pytest.mark.slow
 async def test_if_the_asking_request_is_cancelled_another_one_asks(issuer: Issuer) -> None:
     issuer.delay_seconds = 0.2
     verify = verifier(issuer)

@@ -89,6 +89,7 @@ async def test_the_keyring_keeps_what_it_gets(chain: Chain) -> None:
     assert await store.load("a") is None
 
 
+@pytest.mark.slow
 async def test_a_login_is_in_the_keyring_alone(chain: Chain, tmp_path: Path) -> None:
     async with login_world() as world:
         for _ in range(2):

@@ -543,6 +543,7 @@ def test_whatever_has_a_stranger_in_it_is_refused(text: str) -> None:
 names = st.from_regex(r"[a-z][a-z0-9-]{0,8}(\.[a-z][a-z0-9-]{0,8}){0,2}", fullmatch=True)
 
 
+@pytest.mark.slow
 @given(name=names, port=st.integers(0, 65535), other=names, scheme=st.sampled_from(["http", "https", "tauri"]))
 def test_what_is_listed_is_allowed_and_nothing_else(name: str, port: int, other: str, scheme: str) -> None:
     assert lets(f"{name}:{port}", [name])

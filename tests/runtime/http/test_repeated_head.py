@@ -120,6 +120,7 @@ def pieces(random: Random) -> list[bytes]:
     return sent
 
 
+@pytest.mark.slow
 def test_requests_are_the_same_as_if_each_head_were_parsed() -> None:
     async def outcome(peer: Peer, sent: list[bytes], pauses: list[bool]) -> tuple[Answers, bytes, bool, bool]:
         for data, pause in zip(sent, pauses, strict=True):

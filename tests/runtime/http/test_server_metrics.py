@@ -27,6 +27,7 @@ def test_the_instruments_of_a_server() -> None:
     assert "5 passed" in done.stdout, done.stdout
 
 
+@pytest.mark.slow
 def test_a_program_that_does_not_measure_imports_nothing() -> None:
     code = """
 import sys, anyio

@@ -479,6 +479,7 @@ written = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(events=written, places=cuts)
 def test_what_was_written_is_read_again(events: list[Event], places: list[int]) -> None:
     reader = EventReader()

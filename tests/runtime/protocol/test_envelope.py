@@ -378,6 +378,7 @@ frames = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(frame=frames)
 @example(frame=b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":NaN}}')
 def test_whatever_arrives_nothing_raises_and_a_refusal_can_be_read(frame: bytes) -> None:
@@ -497,6 +498,7 @@ objects = st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=
 ids = st.integers(-(2**63), 2**64 - 1) | st.text(max_size=8)
 
 
+@pytest.mark.slow
 @given(request_id=ids, method=st.text(max_size=12), params=objects)
 def test_what_was_written_is_read_again(request_id: str | int, method: str, params: bytes) -> None:
     error = msgspec.json.encode(Error(-5, method, Raw(params)))

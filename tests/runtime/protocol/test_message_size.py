@@ -39,6 +39,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(value=json_values, ascii_only=st.booleans(), most=st.integers(1, 40))
 @example(value=['\\"[', "\\\\", '"', "[,{"], ascii_only=True, most=4)
 @example(value={"\\": "\\", '\\\\"': [',"']}, ascii_only=False, most=3)

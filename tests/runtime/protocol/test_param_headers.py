@@ -699,6 +699,7 @@ def calls(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
     return root, arguments
 
 
+@pytest.mark.slow
 @spec("2026-07-28", "basic/transports/streamable-http#client-behavior")
 @spec("2026-07-28", "basic/transports/streamable-http#server-validation")
 @given(call=calls(), name=values["string"], method=st.sampled_from(["tools/call", "prompts/get", "tools/list"]))

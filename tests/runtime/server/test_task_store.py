@@ -235,6 +235,7 @@ def test_a_change_to_a_record_that_is_another_by_now_is_refused(new_store: NewSt
     assert second == store.get("a")
 
 
+@pytest.mark.slow
 @needs_redis
 def test_nothing_is_left_in_redis_of_tasks_that_are_gone(redis: RedisServer) -> None:
     redis.command("FLUSHALL")
@@ -348,6 +349,7 @@ actions = st.tuples(
 )
 
 
+@pytest.mark.slow
 @given(actions=st.lists(actions, max_size=60))
 def test_nothing_is_left_of_what_was_dropped_and_no_bound_is_passed(actions: list[tuple[str, str, str, int]]) -> None:
     store = MemoryTaskStore(max_tasks=5, max_tasks_per_principal=3, max_outcome_bytes=50)

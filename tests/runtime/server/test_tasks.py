@@ -403,6 +403,7 @@ def test_a_task_that_has_ended_stays_what_it_is(status: str, later: str) -> None
     assert (before, told, outcomes) == (bench.get(FIRST), bench.told, bench.outcomes(FIRST))
 
 
+@pytest.mark.slow
 @given(steps=st.lists(st.sampled_from(["ask", "answered", "say", "finish", "fail", "cancel", "close"]), max_size=12))
 @pytest.mark.spec("2025-11-25", f"{TASKS}#task-status-lifecycle", "4e010218", "aac8c017")
 def test_statuses_follow_the_paths_that_there_are(steps: list[str]) -> None:

@@ -202,6 +202,7 @@ async def test_what_comes_at_once_is_handed_over_at_once_and_answered_with_one_w
     assert 1 == len(talk.written)
 
 
+@pytest.mark.slow
 async def test_hundreds_of_frames_of_one_read_are_handed_over_in_several_turns(pipes: Line) -> None:
     os.write(pipes.far_in, b'{"id":1}\n' * 1000)
     async with talking(pipes) as talk:

@@ -62,6 +62,7 @@ TYPED = {
 }
 
 
+@pytest.mark.slow
 @spec("2024-11-05", "basic/lifecycle#operation")
 @spec("2025-11-25", "basic/lifecycle#operation")
 @spec("2026-07-28", "basic/versioning#compatibility-matrix")

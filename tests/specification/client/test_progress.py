@@ -234,6 +234,7 @@ async def test_progress_that_cannot_be_read_or_that_nobody_asked_for_is_ignored(
     assert [] == told
 
 
+@pytest.mark.slow
 @spec("2025-11-25", "basic/utilities/progress#implementation-notes")
 @spec("2026-07-28", "basic/patterns/progress#implementation-notes")
 @everywhere

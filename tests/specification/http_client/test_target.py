@@ -228,6 +228,7 @@ except UsageError as error:
 """
 
 
+@pytest.mark.slow
 def test_without_httptools_it_is_said_what_to_install() -> None:
     """The extra `auth` alone has httpx, but not httptools."""
     done = subprocess.run([sys.executable, "-c", WITHOUT_HTTPTOOLS], check=True, capture_output=True, encoding="utf-8")

@@ -881,6 +881,7 @@ async def expiring(_token: str) -> Access:
     return Access(subject="ann", scopes=frozenset({"mcp"}), expires_at=time.time() + 0.5)
 
 
+@pytest.mark.slow
 @spec("2025-11-25", "basic/authorization#access-token-usage")
 @on_both_loops
 async def test_a_stream_without_an_end_of_its_own_ends_with_its_token() -> None:

@@ -19,6 +19,7 @@ async def test_exchanges_within_the_rules_pass() -> None:
     assert {} == {name: said for name, said in found.items() if said}
 
 
+@pytest.mark.slow
 async def test_a_broken_rule_is_reported() -> None:
     found = {name: await judged(script) for name, (script, _) in BROKEN.items()}
 

@@ -138,6 +138,7 @@ def test_a_template_fits_what_has_its_texts_in_their_order(template: str, uri: s
     assert fits == _template_fits(template, uri)
 
 
+@pytest.mark.slow
 async def test_a_template_of_a_hostile_server_does_not_stop_the_client() -> None:
     hostile = Server("hostile", version="1")
 
@@ -233,6 +234,7 @@ async def test_closing_is_not_cut_short_by_a_cancellation() -> None:
             await client.ping()
 
 
+@pytest.mark.slow
 async def test_functions_that_answer_are_given_to_each_client(tmp_path: Path) -> None:
     file = tmp_path / "asking.py"
     file.write_text(

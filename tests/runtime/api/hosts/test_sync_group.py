@@ -56,6 +56,7 @@ def test_it_has_each_method_of_a_group_with_its_signature() -> None:
             assert list(inspect.signature(mine).parameters) == list(inspect.signature(theirs).parameters)
 
 
+@pytest.mark.slow
 def test_requests_wait_for_their_results_and_no_thread_is_left(config: dict[str, Any]) -> None:
     before = set(threading.enumerate())
     with connect_sync(config) as group:
@@ -75,6 +76,7 @@ def test_requests_wait_for_their_results_and_no_thread_is_left(config: dict[str,
     assert set(threading.enumerate()) <= before  # those of earlier tests may end meanwhile
 
 
+@pytest.mark.slow
 def test_a_client_that_is_closed_leaves_the_others_open(config: dict[str, Any]) -> None:
     with connect_sync(config) as group:
         group["a"].close()

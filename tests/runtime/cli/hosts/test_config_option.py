@@ -63,6 +63,7 @@ def run(*words: str) -> Result:
     return CliRunner().invoke(main, list(words), prog_name="mcpgen")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "printed"),
     [
@@ -80,6 +81,7 @@ def test_a_server_of_the_configuration_is_used(words: tuple[str, ...], printed: 
     assert printed in done.stdout
 
 
+@pytest.mark.slow
 def test_without_a_name_inspect_shows_all_and_one_that_fails_does_not_stop_it(config: str) -> None:
     done = run("inspect", "--config", config)
 
@@ -140,6 +142,7 @@ def test_wrong_usage_is_status_2(words: tuple[str, ...], reason: str, config: st
     assert SECRET not in done.output
 
 
+@pytest.mark.slow
 def test_json_of_all_servers_is_one_object(config: str) -> None:
     done = run("inspect", "--json", "--config", config)
 

@@ -90,6 +90,7 @@ def jsonc_object(draw: st.DrawFn, depth: int = 2) -> str:
     return "{" + ",".join(parts) + comma + draw(SPACES) + "}"
 
 
+@pytest.mark.slow
 @given(before=jsonc_object(), around=st.tuples(SPACES, SPACES))
 def test_the_value_changes_in_one_place_and_no_other_text_goes(before: str, around: tuple[str, str]) -> None:
     text = around[0] + before + around[1]

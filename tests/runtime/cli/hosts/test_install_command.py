@@ -53,6 +53,7 @@ def entry(*, has_type: bool = True, **env: str) -> dict[str, Any]:
     return {**made, "env": env} if env else made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("host", HOSTS)
 def test_each_host_gets_the_entry_in_its_own_form(host: str, home: Path) -> None:
     file = HOSTS[host].user_file()
@@ -90,6 +91,7 @@ def test_the_server_starts_from_the_file_that_was_written(home: Path) -> None:
     assert 1 == anyio.run(ask)
 
 
+@pytest.mark.slow
 def test_the_rest_of_the_file_stays_byte_for_byte(home: Path) -> None:
     before = b'\xef\xbb\xbf{\r\n\t// mine\r\n\t"theme":  "dark",\r\n\t"mcpServers": {\r\n\t\t"a": {} // x\r\n\t}\r\n}'
     file = home / ".claude.json"
@@ -106,6 +108,7 @@ def test_the_rest_of_the_file_stays_byte_for_byte(home: Path) -> None:
     assert "The old content is in .claude.json.bak." in done.output
 
 
+@pytest.mark.slow
 def test_the_difference_is_shown_first_and_without_secrets_or_other_parts_of_the_file(home: Path) -> None:
     old = {"type": "stdio", "command": "old", "args": [], "env": {"KEY": SECRET}, "headers": SECRET}
     other = {"command": SECRET, "env": {"A": SECRET}}
@@ -119,6 +122,7 @@ def test_the_difference_is_shown_first_and_without_secrets_or_other_parts_of_the
     assert '     "env": {\n       "KEY": "…"\n' in done.output
 
 
+@pytest.mark.slow
 def test_a_change_of_a_variable_alone_is_said(home: Path) -> None:
     run("--host", "claude-code", "--yes", "--env", "KEY=1")
     done = run("--host", "claude-code", "--yes", "--env", f"KEY={SECRET}")
@@ -138,6 +142,7 @@ def test_what_is_there_already_is_left_alone(home: Path) -> None:
     assert [".claude.json"] == [each.name for each in home.iterdir()]
 
 
+@pytest.mark.slow
 def test_printing_changes_nothing(home: Path) -> None:
     done = run("--host", "vscode", "--print", "--env", "A=b", "--name", "x")
 
@@ -146,6 +151,7 @@ def test_printing_changes_nothing(home: Path) -> None:
     assert [] == list(home.iterdir())
 
 
+@pytest.mark.slow
 def test_the_last_line_names_the_server(home: Path) -> None:
     done = run("--host", "cursor", "--file", str(home / "mcp.json"), "--name", "{tea}", "--yes")
 
@@ -196,12 +202,14 @@ def test_a_file_that_takes_too_long_is_refused(tmp_path: Path) -> None:
         check_server(str(tmp_path / "slow.py"), {}, seconds=0.2)
 
 
+@pytest.mark.slow
 def test_an_object_of_the_file_can_be_named(home: Path) -> None:
     done = CliRunner().invoke(install, ["shop.py:server", "--host", "cursor", "--print"])
 
     assert json.loads(done.stdout)["mcpServers"]["shop"]["args"][-1].endswith("shop.py:server")
 
 
+@pytest.mark.slow
 def test_another_file_of_the_host_can_be_named(home: Path) -> None:
     assert 0 == run("--host", "vscode", "--file", "~/profile.json", "--yes").exit_code
 
@@ -237,6 +245,7 @@ def test_an_interrupt_at_the_question_changes_nothing(home: Path, at_terminal: C
     assert not (home / ".claude.json").exists()
 
 
+@pytest.mark.slow
 def test_without_a_terminal_there_is_no_question(home: Path) -> None:
     done = run("--host", "claude-code")
 
@@ -245,6 +254,7 @@ def test_without_a_terminal_there_is_no_question(home: Path) -> None:
     assert not (home / ".claude.json").exists()
 
 
+@pytest.mark.slow
 def test_a_folder_of_a_project_is_made_only_with_the_file(home: Path) -> None:
     assert 1 == run("--host", "vscode", "--project").exit_code
 
@@ -278,6 +288,7 @@ def test_a_file_that_cannot_be_changed_stays_as_it_is(what: str, home: Path) -> 
     assert SECRET not in done.output
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no such permissions")
 def test_a_read_only_file_stays_as_it_is(home: Path) -> None:
     file = home / ".claude.json"
@@ -289,6 +300,7 @@ def test_a_read_only_file_stays_as_it_is(home: Path) -> None:
     assert "is read-only; change its permissions, or edit it by hand." in done.stderr
 
 
+@pytest.mark.slow
 def test_a_file_that_changes_while_the_user_is_asked_stays_as_it_is(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,12 +86,14 @@ def test_a_server_of_the_configuration_is_traced_in_its_environment(config: str)
     assert 0 == done.returncode
 
 
+@pytest.mark.slow
 def test_a_server_at_a_url_is_asked_over_http(config: str) -> None:
     done = trace(f"--config={config}", "--server=far", "--strict")
 
     assert "127.0.0.1:9" in json.loads(done.stdout)["error"]["message"]
 
 
+@pytest.mark.slow
 def test_the_options_of_the_servers_command_are_its_own() -> None:
     printing = "import sys; print(sys.argv[1:])"
     done = trace(sys.executable, "-c", printing, "--config", "none.json")

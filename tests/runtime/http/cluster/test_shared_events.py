@@ -77,6 +77,7 @@ async def began(workers: Workers, tool: str) -> tuple[Any, list[Any]]:
     return client, events
 
 
+@pytest.mark.slow
 async def test_a_stream_of_a_killed_worker_ends_with_an_error_for_its_request(cluster: Callable[[], Cluster]) -> None:
     async with running(demo(), cluster) as workers:
         client, events = await began(workers, "forever")
@@ -101,6 +102,7 @@ async def test_an_answer_that_a_worker_wrote_before_it_was_killed_is_delivered(c
     assert (3, "done") == (third["params"]["progress"], answer["result"]["content"][0]["text"])
 
 
+@pytest.mark.slow
 async def test_each_request_of_a_batch_without_an_answer_gets_an_error(cluster: Callable[[], Cluster]) -> None:
     async with running(demo(), cluster) as workers:
         client = workers.client(0, "2025-03-26")
@@ -119,6 +121,7 @@ async def test_each_request_of_a_batch_without_an_answer_gets_an_error(cluster: 
     assert {1: "lost", 2: "lost"} == {each["id"]: each["error"]["data"]["reason"] for each in found if "error" in each}
 
 
+@pytest.mark.slow
 async def test_another_session_and_another_user_cannot_read_it(cluster: Callable[[], Cluster]) -> None:
     async with running(demo(), cluster) as workers:
         _, events = await began(workers, "forever")
@@ -271,6 +274,7 @@ async def test_a_deleted_session_leaves_no_events(cluster: Callable[[], Cluster]
         await eventually(is_gone)
 
 
+@pytest.mark.slow
 @needs_redis
 async def test_a_resumption_without_redis_is_tried_again(redis: RedisServer, cluster: Callable[[], Cluster]) -> None:
     if isinstance(cluster(), MemoryCluster):

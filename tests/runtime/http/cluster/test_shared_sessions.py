@@ -343,6 +343,7 @@ class SlowReads(MemoryCluster):
         return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("worker", [0, 1, 2], ids=["home", "subscriber", "another"])
 async def test_a_change_just_after_a_subscription_at_another_worker_is_told(worker: int) -> None:
     shared = SlowReads()
@@ -505,6 +506,7 @@ async def _has_revision(workers: Workers, client: Any, revision: str) -> bool:
     return copy is not None and copy.session.revision == revision
 
 
+@pytest.mark.slow
 @needs_redis
 async def test_after_a_flush_a_session_is_unknown_and_a_new_one_works(redis: RedisServer) -> None:
     from mcpgen import Redis
@@ -590,6 +592,7 @@ def test_what_is_no_cluster_is_found_when_the_application_is_made() -> None:
         Server("demo").asgi(cluster="redis://127.0.0.1")  # type: ignore[arg-type]  # the mistake
 
 
+@pytest.mark.slow
 def test_one_process_without_a_cluster_imports_nothing_of_it() -> None:
     code = """
 import sys

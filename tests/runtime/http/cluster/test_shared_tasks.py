@@ -224,6 +224,7 @@ async def kill(workers: Workers, number: int) -> None:
     await cluster._worker.cluster.remove(cluster._worker._record(cluster._worker.number))
 
 
+@pytest.mark.slow
 @REVISIONS
 async def test_a_task_of_a_killed_worker_fails_or_runs_again(
     new_server: Any, cluster: Callable[[], Cluster], revision: str
@@ -249,6 +250,7 @@ async def test_a_task_of_a_killed_worker_fails_or_runs_again(
     assert [None, None] == played.states
 
 
+@pytest.mark.slow
 async def test_another_session_does_not_find_a_task(new_server: Any, cluster: Callable[[], Cluster]) -> None:
     new, _ = new_server
     async with running(new, cluster) as workers:

@@ -438,6 +438,7 @@ async def test_the_rights_that_the_guide_names_for_workers_are_enough_and_no_mor
                 await one._client.execute_command(*other.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["import redis", "from mcpgen import Redis; Redis('redis://127.0.0.1')"])
 def test_redis_does_not_make_a_program_trace_its_requests(first: str) -> None:
     """redis-py 8 imports OpenTelemetry, which a program does that wants spans."""

@@ -83,6 +83,7 @@ async def test_copies_are_not_trusted_while_the_cluster_cannot_be_reached() -> N
         await until_trusted(worker)
 
 
+@pytest.mark.slow
 async def test_a_flush_begins_a_generation() -> None:
     cluster = MemoryCluster()
     worker = ClusterWorker(cluster, "demo")
@@ -95,6 +96,7 @@ async def test_a_flush_begins_a_generation() -> None:
         await until_trusted(worker)
 
 
+@pytest.mark.slow
 async def test_after_a_flush_it_is_unknown_for_a_moment_which_workers_have_ended() -> None:
     cluster, now = MemoryCluster(), 0.0
     one, ended = ClusterWorker(cluster, "demo", clock=lambda: now), ClusterWorker(cluster, "demo")

@@ -310,6 +310,7 @@ def test_a_model_is_no_text_for_a_prompt() -> None:
         Server("x").prompt(prompt)
 
 
+@pytest.mark.slow
 def test_pydantic_is_imported_by_nothing_but_a_model() -> None:
     program = """
 import sys

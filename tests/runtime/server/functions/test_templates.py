@@ -333,6 +333,7 @@ def test_expansion_needs_every_value_that_no_query_could_miss() -> None:
 words = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)
 
 
+@pytest.mark.slow
 @given(a=words, path=st.lists(words, min_size=1, max_size=4), q=words)
 def test_what_is_expanded_is_read_back_or_refused(a: str, path: list[str], q: str) -> None:
     template = parse("x://h/{a}{/path*}{?q}")
@@ -342,6 +343,7 @@ def test_what_is_expanded_is_read_back_or_refused(a: str, path: list[str], q: st
     assert found in (values, None)
 
 
+@pytest.mark.slow
 @given(
     a=st.from_regex(r"[A-Za-z0-9 _é-]{2,9}", fullmatch=True),
     path=st.from_regex(r"[a-z%]{2,4}(/[a-z ]{1,4}){0,3}", fullmatch=True),
