@@ -32,7 +32,7 @@ from mcpgen.runtime.protocol.trace.extension_messages import (
 )
 from mcpgen.runtime.protocol.trace.pending_requests import PendingRequests, SeenRequest
 from mcpgen.runtime.protocol.trace.summaries import error_summary, summary, text_summary
-from mcpgen.runtime.protocol.trace.validation import Validation, misplaced_method, validate
+from mcpgen.runtime.protocol.trace.validation import Validation, is_method_of_era, misplaced_method, validate
 
 if TYPE_CHECKING:
     from mcpgen.runtime.adapt.payloads import Sender
@@ -345,9 +345,10 @@ def _validate(
     sender = _sender(draft)
     finding = misplaced_method(draft.revision, method, part, sender)
     new = None if finding is None or finding.kind != "method" else validate_new(MessagePart(method, part, sender, raw))
-    if new is not None:
+    is_undeclared = new is not None and declared is not None and new[0] not in declared
+    if new is not None and not (is_undeclared and is_method_of_era(draft.revision, method, part)):
         identifier, found = new
-        if declared is not None and identifier not in declared:
+        if is_undeclared:
             draft.violations += (undeclared(identifier),)
     elif finding is not None:
         draft.violations += (finding,)

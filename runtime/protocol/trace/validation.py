@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.adapt.payloads import Part, Sender
 
-__all__ = ["Validation", "validate", "misplaced_method"]
+__all__ = ["Validation", "is_method_of_era", "misplaced_method", "validate"]
 
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError)
 _MAX_QUOTED_METHOD: Final = 100
@@ -168,3 +168,9 @@ def misplaced_method(label: str, method: str, part: Part, sender: Sender) -> Fin
     having = [each.label for each in registry.known() if senders(each.label, method, part)]
     elsewhere = f" ({defined_when(label, having)})" if having else ""
     return Finding("method", "/method", f"{label} has no {kind} {shown}{elsewhere}")
+
+
+def is_method_of_era(label: str, method: str, part: Part) -> bool:
+    """Return whether a revision of the same era has a request or a notification of *method*."""
+    era = registry.revision(label).era
+    return any(each.era == era and senders(each.label, method, part) for each in registry.known())

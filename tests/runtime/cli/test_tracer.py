@@ -213,6 +213,13 @@ def test_what_the_revision_does_not_allow_is_a_violation(message: str, expected:
     assert expected == reasons(found)
 
 
+def test_a_method_of_a_later_revision_is_that_also_if_an_undeclared_extension_has_one_of_its_name() -> None:
+    call = '> {"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"1"}}\n'
+    (found,) = after(opened("2025-06-18"), call)
+
+    assert [("/method", "2025-06-18 has no request tasks/get (added in 2025-11-25)")] == reasons(found)
+
+
 def test_a_request_sent_as_a_notification_is_a_violation() -> None:
     (found,) = after(opened(), '> {"jsonrpc":"2.0","method":"ping"}\n')
 
