@@ -118,6 +118,8 @@ class ClientSession:
         on_tools_changed: Called when the server reports that its list of tools has changed.
         tools_are_old: Whether the tools may have changed since `tools/list` was last sent.
         early_notifications: Those that came before a revision was agreed.
+        input_count: The requests in results and errors whose handlers run, of all calls.
+        input_bytes: The memory of these.
     """
 
     def __init__(
@@ -139,6 +141,8 @@ class ClientSession:
         self.on_tools_changed: Callable[[], None] | None = None
         self.tools_are_old: bool = False
         self.early_notifications: list[Notification] = []
+        self.input_count: int = 0
+        self.input_bytes: int = 0
         self._by_token: dict[RequestId, PendingRequest] = {}
         self._cancelled_tasks: dict[RequestId, None] = {}  # requests that are to become tasks, without a response yet
         self._last_id = 0

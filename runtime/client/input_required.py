@@ -8,6 +8,7 @@ Spec:
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -18,6 +19,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 from mcpgen.runtime.adapt.json_pointer import is_object, pointer_to
 from mcpgen.runtime.client.incoming_requests import find_handler
 from mcpgen.runtime.errors import InvalidPayload, RequestError, RequestRefused
+from mcpgen.runtime.protocol.message_size import decoded_bytes
 from mcpgen.runtime.protocol.newest import ErrorCode
 
 if TYPE_CHECKING:
@@ -119,9 +121,17 @@ def read_input_required(
         if normalized is None:
             raise invalid_result(session, method, str(error)[:500]) from None
         required = _decode_input_required(normalized)
+    _detach(required)
     if not required.input_requests and isinstance(required.request_state, UnsetType):
         raise invalid_result(session, method, "it must have `inputRequests` or `requestState`, and has neither")
     return required
+
+
+def _detach(required: InputRequired) -> None:
+    """Copy the params of the requests: the views would keep the whole frame alive while the handlers run."""
+    for each in required.input_requests.values():
+        if not isinstance(each.params, UnsetType):
+            each.params = each.params.copy()
 
 
 def with_result_type(raw: Raw) -> Raw:
@@ -135,7 +145,12 @@ def with_result_type(raw: Raw) -> Raw:
 
 
 async def collect_input(
-    session: ClientSession, method: str, required: InputRequired, make_context: Callable[[str], Any]
+    session: ClientSession,
+    method: str,
+    required: InputRequired,
+    make_context: Callable[[str], Any],
+    *,
+    kept_bytes: int = 0,
 ) -> dict[str, Raw]:
     """Return the responses to the requests of *required*, by key. The handlers run at the same time.
 
@@ -144,15 +159,43 @@ async def collect_input(
         method: The method that requires the input.
         required: The requests.
         make_context: Makes the context of a handler.
+        kept_bytes: The memory that the caller keeps besides *required*.
 
     Raises:
-        InvalidPayload: A request needs a capability that the client has not declared, or its params are invalid.
+        InvalidPayload: A request needs a capability that the client has not declared, or its params are invalid; or
+            the client handles too many requests already.
         Exception: A handler raised it. A stateless server cannot be told about a failure.
     """
-    most = session.limits.max_in_flight
-    if len(required.input_requests) > most:
-        reason = f"it has {len(required.input_requests)} requests, more than `max_in_flight` ({most})"
+    limits, count, size = session.limits, len(required.input_requests), kept_bytes + _held_bytes(required)
+    if count > limits.max_in_flight:
+        reason = f"it has {count} requests, more than `max_in_flight` ({limits.max_in_flight})"
         raise invalid_result(session, method, reason, "/inputRequests")
+    if session.input_count + count > limits.max_in_flight:
+        reason = "with those of other calls, the client would handle more than `max_in_flight` requests of the server"
+        raise invalid_result(session, method, reason, "/inputRequests")
+    if session.input_bytes + size > limits.max_in_flight_bytes:
+        reason = "the requests of the server, with those of other calls, are too large (`max_in_flight_bytes`)"
+        raise invalid_result(session, method, reason, "/inputRequests")
+    session.input_count += count
+    session.input_bytes += size
+    try:
+        return await _responses(session, method, required, make_context)
+    finally:
+        session.input_count -= count
+        session.input_bytes -= size
+
+
+def _held_bytes(required: InputRequired) -> int:
+    """Return the memory that *required* takes while its handlers run."""
+    size = 0 if isinstance(required.request_state, UnsetType) else sys.getsizeof(required.request_state)
+    for key, each in required.input_requests.items():
+        size += sys.getsizeof(key) + (0 if isinstance(each.params, UnsetType) else decoded_bytes(each.params))
+    return size
+
+
+async def _responses(
+    session: ClientSession, method: str, required: InputRequired, make_context: Callable[[str], Any]
+) -> dict[str, Raw]:
     handlers: dict[str, tuple[RequestHandler, Any, str]] = {}
     for key, each in required.input_requests.items():
         try:

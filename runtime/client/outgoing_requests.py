@@ -13,8 +13,9 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
 
 import anyio
+import msgspec
 from anyio.lowlevel import checkpoint_if_cancelled
-from msgspec import Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.client import input_required
 from mcpgen.runtime.errors import (
@@ -27,6 +28,7 @@ from mcpgen.runtime.errors import (
 )
 from mcpgen.runtime.protocol.argument_checks import check_parameters
 from mcpgen.runtime.protocol.finite_numbers import check_finite
+from mcpgen.runtime.protocol.message_size import decoded_bytes
 from mcpgen.runtime.protocol.messages import ErrorResponse
 from mcpgen.runtime.protocol.spans import has_opentelemetry, note_request_id
 from mcpgen.runtime.transports.auto_reset_event import OTHER_LOOP
@@ -198,6 +200,7 @@ class RequestSender:
                     raise
                 visited.update(map(hash, urls))
                 continue
+            del found  # it would keep the whole frame alive
             if rounds is not None:
                 rounds.append(required)
             responses = await input_required.collect_input(session, request.method, required, self._make_context)
@@ -231,7 +234,9 @@ class RequestSender:
         if urls is None or session.is_stateless or method not in input_required.INPUT_REQUIRED_METHODS:
             return ()
         try:
-            responses = await input_required.collect_input(session, method, urls, self._make_context)
+            responses = await input_required.collect_input(
+                session, method, urls, self._make_context, kept_bytes=_data_bytes(refusal)
+            )
         except InvalidPayload:
             return ()  # the client has not declared URL elicitation: the caller gets the error
         return urls.input_requests if input_required.all_accepted(responses) else ()
@@ -286,6 +291,11 @@ class RequestSender:
                 await self._connection.channel.drain()
             if scope.cancelled_caught:
                 raise RequestTimedOut(method, seconds)
+
+
+def _data_bytes(refusal: RequestRefused) -> int:
+    data = refusal.data
+    return 0 if data is UNSET else decoded_bytes(Raw(msgspec.json.encode(data)))
 
 
 async def _report(progress: deque[Progress], request: OutgoingRequest) -> None:

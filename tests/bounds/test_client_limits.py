@@ -287,6 +287,49 @@ async def test_requests_beyond_the_limit_are_refused() -> None:
         assert "[3, 4]" in str((await client.call_tool("x")).content[0])
 
 
+@pytest.mark.parametrize(
+    ("limits", "refused"), [({"max_in_flight": 3}, 2), ({"max_in_flight_bytes": 10_000}, 3), ({}, 0)]
+)
+async def test_the_requests_in_the_results_of_several_calls_count_together(
+    limits: dict[str, int], refused: int
+) -> None:
+    answered = anyio.Event()
+
+    async def sample(params: object, context: object) -> models.CreateMessageResult:
+        await answered.wait()
+        return CreateMessageResult(role="assistant", model="m", content=TextContent(text="hi"))
+
+    code = """
+    greet()
+    ask = {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1, "systemPrompt": "x" * 4000}}
+    for call in [asked() for _ in range(5)]:
+        answer(call, {"resultType": "input_required", "inputRequests": {"a": ask}, "padding": "x" * 20_000})
+    while True:
+        text(asked(), "ok")
+    """
+    said: list[str] = []
+    async with attacked(code, NEW, limits=ClientLimits(**limits), sample=sample) as client:
+
+        async def call() -> None:
+            try:
+                said.append((await client.call_tool("x")).text)
+            except McpgenError as error:
+                said.append(str(error))
+
+        async with anyio.create_task_group() as group:
+            for _ in range(5):
+                group.start_soon(call)
+            while len(said) < refused:  # noqa: ASYNC110 (another task makes it so, without an event)
+                await anyio.sleep(0.01)
+            answered.set()
+        session = client._engine.session
+
+    refusals = [each for each in said if each != "ok"]
+    assert (refused, 5) == (len(refusals), len(said))
+    assert all(f"`{limit}`" in each for limit in limits for each in refusals)
+    assert (0, 0) == (session.input_count, session.input_bytes)
+
+
 @pytest.mark.parametrize(("most", "result"), [(5, "ok"), (4, RequestTimedOut)])
 async def test_requests_beyond_the_limit_do_not_stop_the_time_of_a_call(most: int, result: object) -> None:
     async def sample(params: object, context: object) -> models.CreateMessageResult:
