@@ -19,6 +19,7 @@ from mcpgen.runtime.client.pending_request import PendingRequest
 from mcpgen.runtime.client.subscriptions import Subscriptions
 from mcpgen.runtime.client.url_elicitations import UrlElicitations
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.limits import MAX_ID_CHARS
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import offers
 from mcpgen.runtime.protocol.messages import ErrorResponse, Notification, RequestId, Response
@@ -293,7 +294,8 @@ class ClientSession:
                 task_id = _decode_created(response.result).task.task_id
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 return True  # the server has not made a task of it
-            self.cancel_task(msgspec.json.encode({"taskId": task_id}))
+            if len(task_id) <= MAX_ID_CHARS:  # the server could choose ids of megabytes, and not read
+                self.cancel_task(msgspec.json.encode({"taskId": task_id}))
         return True
 
     def cancel_task(self, params: bytes | UnsetType) -> None:

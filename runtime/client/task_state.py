@@ -111,8 +111,8 @@ class TaskWait:
         self.rounds: int = 0
         self._seconds = seconds
         self._on_progress = on_progress
-        self._updated = ""
-        self._message: str | None = None
+        self._updated = hash("")  # hashes, as in `answered`
+        self._message: int | None = None
         self._changes = 0
         now = time.monotonic()
         self._deadline = float("inf") if seconds is None else now + seconds
@@ -123,6 +123,13 @@ class TaskWait:
         self.found = found
         self.event.set()
 
+    def unanswered(self, found: DescribedTask) -> dict[str, Raw]:
+        """Return the requests of *found* that were not answered, if the task waits for them. They are copies."""
+        if found.status != "input_required" or isinstance(found.input_requests, UnsetType):
+            return {}
+        # A view would keep the whole frame alive.
+        return {key: each.copy() for key, each in found.input_requests.items() if hash(key) not in self.answered}
+
     def pause(self, since: float) -> None:
         """Give the task the time back that passed since *since*, in which the server waited for a handler."""
         passed = time.monotonic() - since
@@ -131,13 +138,14 @@ class TaskWait:
 
     async def report(self, found: DescribedTask) -> None:
         """Restart the time limit if the task has changed, and report its message."""
-        if found.last_updated_at != self._updated:
-            self._updated = found.last_updated_at
+        updated = hash(found.last_updated_at)
+        if updated != self._updated:
+            self._updated = updated
             if self._seconds is not None:
                 self._deadline = min(time.monotonic() + self._seconds, self._final)
         message = found.state.message
-        if message is not None and message != self._message and not found.state.has_ended:
-            self._message = message
+        if message is not None and hash(message) != self._message and not found.state.has_ended:
+            self._message = hash(message)
             self._changes += 1
             if self._on_progress is not None:
                 outcome = self._on_progress(self._changes, None, message)

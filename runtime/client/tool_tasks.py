@@ -28,6 +28,7 @@ from mcpgen.runtime.client.task_handle import StartedTool, TaskHandle
 from mcpgen.runtime.client.task_state import DescribedTask, TaskCancelled, TaskWait
 from mcpgen.runtime.client.task_support import TaskSupport
 from mcpgen.runtime.errors import RequestLost, RequestRefused, RequestTimedOut, UnsupportedByPeer
+from mcpgen.runtime.limits import MAX_ID_CHARS
 from mcpgen.runtime.protocol.capabilities import has_capability
 from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.messages import ErrorResponse
@@ -81,14 +82,17 @@ class TaskWatcher(bindings.ClientHandlers[Any]):
     async def task_status(self, params: bindings.TaskStatusNotificationParams, context: object, /) -> None:
         """Pass a notification to those who wait for its task."""
         del context
-        for each in self.waits.get(params.task_id, ()):
-            each.notify(_decode_found(msgspec.json.encode(params)))
+        waits = self.waits.get(params.task_id)
+        if waits:
+            found = _decode_found(msgspec.json.encode(params))
+            for each in waits:  # a server can give one id to hundreds of calls
+                each.notify(found)
 
     async def finish_result(self, result: Any, _context: object, /) -> Any:
         """Wait for the task that a call with generated methods has become."""
         if self.tasks is None or not isinstance(result, bindings.CreateTaskResult):
             return result
-        return await self.tasks.wait_as_call(StartedTool("", result.task_id), None, None)
+        return await self.tasks.wait_as_call(self.tasks.started("", result.task_id), None, None)
 
 
 class ToolTasks:
@@ -151,7 +155,7 @@ class ToolTasks:
         if engine.server.revision != _TASKS_REVISION:
             found = await engine.call(_CALL, params, keeps_tasks=True, **options)
             is_task = isinstance(found, bindings.CreateTaskResult)
-            return StartedTool(tool, found.task_id) if is_task else StartedTool(tool, result=found)
+            return self.started(tool, found.task_id) if is_task else StartedTool(tool, result=found)
         on_progress, seconds, meta = check_call_options(options)
         if await self._support_of(tool, seconds) == "forbidden":
             return StartedTool(tool, result=await engine.call(_CALL, params, **options))
@@ -163,7 +167,18 @@ class ToolTasks:
         value = {**params, "task": {}, **({"_meta": more} if more else {})}
         raw = await engine.ask_json(_CALL, value, is_task=True, timeout_seconds=seconds)
         created = self._decode(_decode_created, raw, _CALL).task
-        return StartedTool(tool, created.task_id, token)
+        return self.started(tool, created.task_id, token)
+
+    def started(self, tool: str, task_id: str, token: int | None = None) -> StartedTool:
+        """Return a tool that runs as a task.
+
+        Raises:
+            InvalidPayload: The id of the task is too long: each request about the task repeats it.
+        """
+        if len(task_id) > MAX_ID_CHARS:
+            reason = f"the id of the task has more than {MAX_ID_CHARS} characters"
+            raise input_required.invalid_result(self._session, _CALL, reason)
+        return StartedTool(tool, task_id, token)
 
     async def start_handle(self, params: dict[str, Any], options: CallOptions) -> TaskHandle:
         """Start a tool, and return its handle."""
@@ -243,11 +258,14 @@ class ToolTasks:
                 await wait.report(found)
                 if found.state.has_ended:
                     return await self._outcome(found, task.tool)
-                if found.status == "input_required" and await self._answer(task_id, found, wait):
+                new, seconds = wait.unanswered(found), found.poll_seconds
+                del found  # it can have megabytes
+                if new:
+                    await self._answer(task_id, new, wait)
                     wait.left_seconds()  # or it raises
                     continue
                 is_told = changes is not None and not changes.is_closed
-                await wait.sleep(_BACKSTOP_SECONDS if is_told else found.poll_seconds)
+                await wait.sleep(_BACKSTOP_SECONDS if is_told else seconds)
 
     async def _subscribe(self, task_id: str, wait: TaskWait, stack: AsyncExitStack) -> Any:
         """Listen for the changes of a task until *stack* is closed; return None if the server does not report them."""
@@ -259,7 +277,8 @@ class ToolTasks:
             listen = self._engine.listen(SubscriptionFilter(), [wanted], on_break=lambda _: wait.event.set())
             with self._engine.connection.deadlines.limit(min(_ACKNOWLEDGE_SECONDS, wait.request_seconds())):
                 changes = await stack.enter_async_context(listen)
-                if task_id in changes.accepted.get("taskIds", ()):
+                accepted = changes.accepted.get("taskIds")
+                if isinstance(accepted, list) and task_id in accepted:
                     self._watcher.waits.setdefault(task_id, []).append(wait)
                     stack.callback(self._leave, task_id, wait)
                     return changes
@@ -272,16 +291,12 @@ class ToolTasks:
             if not waits:
                 del self._watcher.waits[task_id]
 
-    async def _answer(self, task_id: str, found: DescribedTask, wait: TaskWait) -> bool:
-        """Answer the requests of a task that have not been answered yet; return whether there were any.
+    async def _answer(self, task_id: str, new: dict[str, Raw], wait: TaskWait) -> None:
+        """Answer the requests of a task that have not been answered yet.
 
         Spec:
             ext-tasks, "Task Update Requests": as the equivalent standalone requests, and each once.
         """
-        requests = {} if isinstance(found.input_requests, UnsetType) else found.input_requests
-        new = {key: each for key, each in requests.items() if hash(key) not in wait.answered}
-        if not new:
-            return False
         max_rounds = self._session.limits.max_rounds
         if wait.rounds >= max_rounds:
             reason = f"the server required input more than {max_rounds} times (`max_rounds`)"
@@ -295,7 +310,6 @@ class ToolTasks:
         responses = await input_required.collect_input(self._session, _CALL, required, self._engine.connection.context)
         wait.pause(since)
         await self._ask("tasks/update", {"taskId": task_id, "inputResponses": responses})
-        return True
 
     async def _outcome(self, found: DescribedTask, tool: str) -> Any:
         if found.status == "cancelled":

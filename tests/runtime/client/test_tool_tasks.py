@@ -27,9 +27,12 @@ from mcpgen import (
     UsageError,
     connect,
 )
+from mcpgen.generated.extensions import tasks as bindings
 from mcpgen.generated.v2026_07_28 import ElicitResult
+from mcpgen.runtime.client import tool_tasks
 from mcpgen.runtime.client.changes import Changes
-from mcpgen.runtime.client.task_state import TaskWait
+from mcpgen.runtime.client.task_state import DescribedTask, TaskWait
+from mcpgen.runtime.client.tool_tasks import TaskWatcher
 from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -269,6 +272,42 @@ async def test_a_server_that_does_not_acknowledge_the_subscription_is_polled(mon
     async with connected(Bakery(), "2026-07-28") as client:
         with anyio.fail_after(PATIENCE_SECONDS):
             assert 1 == await client.call_tool("bake", timeout_seconds=1, returns=int)
+
+
+@pytest.mark.parametrize("accepted", [5, None, "a text"])
+async def test_a_subscription_whose_acknowledgement_has_no_list_of_tasks_is_polled(
+    accepted: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Changes, "accepted", {"taskIds": accepted})
+    async with connected(Bakery(task_limits=TaskLimits(poll_interval_ms=50)), "2026-07-28") as client:
+        assert 1 == await client.call_tool("bake", returns=int)
+
+
+@BOTH
+async def test_a_task_with_a_long_id_is_refused(revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tool_tasks, "MAX_ID_CHARS", 5)
+    async with connected(Bakery(), revision) as client:
+        with pytest.raises(InvalidPayload, match="the id of the task has more than 5 characters"):
+            await client.call_tool("bake")
+
+
+async def test_a_state_that_several_waits_hear_of_is_read_once() -> None:
+    watcher, waits = TaskWatcher(), [TaskWait(None, 600, None) for _ in range(3)]
+    watcher.waits["one"] = waits
+    status = bindings.TaskStatusNotificationParamsWorking(task_id="one", created_at="", last_updated_at="", ttl_ms=None)
+
+    await watcher.task_status(status, None)
+
+    assert {id(waits[0].found)} == {id(each.found) for each in waits}
+    assert waits[0].found is not None
+
+
+async def test_a_wait_does_not_keep_the_texts_of_a_state() -> None:
+    wait = TaskWait(60, 600, lambda *_: None)
+
+    await wait.report(DescribedTask("one", "working", status_message="x" * 1000, last_updated_at="y" * 1000))
+
+    assert not [each for each in vars(wait).values() if isinstance(each, str)]
 
 
 @BOTH
