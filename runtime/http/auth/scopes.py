@@ -16,6 +16,8 @@ __all__ = ["OFFLINE", "needs_step_up", "selected_scopes", "step_up_scopes"]
 OFFLINE: Final = "offline_access"
 """The scope with which an authorization server issues refresh tokens."""
 
+_MAX_CHARS: Final = 16 * 1024  # of the scopes in one authorization request; servers accept no longer URLs
+
 
 def selected_scopes(
     configured: Sequence[str] | None,
@@ -45,5 +47,9 @@ def needs_step_up(requested: Sequence[str], challenged: Sequence[str]) -> bool:
 
 
 def step_up_scopes(requested: Sequence[str], challenged: Sequence[str]) -> tuple[str, ...]:
-    """Return the union of the scopes that were requested before and those of the challenge."""
-    return tuple(dict.fromkeys([*requested, *challenged]))
+    """Return the union of the scopes that were requested before and those of the challenge; the latter, if it is long.
+
+    A server could demand other scopes for each call.
+    """
+    union = tuple(dict.fromkeys([*requested, *challenged]))
+    return union if len(" ".join(union)) <= _MAX_CHARS else tuple(dict.fromkeys(challenged))

@@ -200,6 +200,39 @@ async def test_a_server_that_always_wants_another_scope_is_given_up(monkeypatch:
         assert 4 == len(world.logins)
 
 
+class Fickle(LoginWorld):
+    """A server that refuses each call of a tool with another scope."""
+
+    count = 0
+
+    async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
+        if dict(scope["headers"]).get(b"mcp-method") == b"tools/call":
+            self.count += 1
+            self.needed = [f"scope-{self.count}"]
+        await super()._serve(scope, receive, send)
+
+
+async def test_calls_that_are_refused_for_other_scopes_each_time_are_not_sent_again_for_each_other() -> None:
+    calls = 30
+    failures: list[HttpRefused] = []
+    async with served(Fickle) as world:
+        service = ClientCredentials("service", secret="s3cret", issuer=world.origin)  # noqa: S106 (of a test)
+        async with connect(world.url, auth=service, revisions=["2026-07-28"]) as client:
+
+            async def call() -> None:
+                try:
+                    await client.call_tool("greet", {"name": "Ann"})
+                except HttpRefused as error:
+                    failures.append(error)
+
+            async with anyio.create_task_group() as group:
+                for _ in range(calls):
+                    group.start_soon(call)
+
+        assert calls == len(failures)
+        assert calls < world.count <= calls * (access_tokens._MAX_REFUSALS + 1)
+
+
 async def test_scopes_that_make_the_url_too_long_end_the_login() -> None:
     async with login_world() as world:
         world.resource["scopes_supported"] = [f"scope-{number}" for number in range(10_000)]

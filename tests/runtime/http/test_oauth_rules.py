@@ -490,6 +490,12 @@ def test_a_step_up_keeps_the_scopes_that_were_requested_before() -> None:
     assert not needs_step_up(("a",), ())
 
 
+def test_scopes_do_not_add_up_without_end() -> None:
+    earlier = [f"scope-{number}" for number in range(2000)]
+
+    assert ("b", "c") == step_up_scopes(earlier, ("b", "c", "b"))
+
+
 # --- PKCE
 
 

@@ -63,6 +63,10 @@ _FORBIDDEN: Final = 403
 # 2026-07-28, basic/authorization, "Step-Up Authorization Flow": "no more than a few times".
 _MAX_STEP_UPS: Final = 2
 
+# Requests that need different scopes wait for each other, and are sent again each time. A server that refuses a hundred
+# of them again and again would get ten thousand requests.
+_MAX_REFUSALS: Final = 16
+
 # A person who uses several tools may log in for each of them, but not for a server that never has enough.
 _MAX_LOGINS: Final = 8
 _LOGINS_SECONDS: Final = 600.0
@@ -198,7 +202,8 @@ class AccessTokens:
             return None
         if not isinstance(self._credentials, OAuth) and self._credentials.scopes is not None:
             return None  # no person sees what the server wants, so the program's own list is the limit
-        if attempts.step_ups >= _MAX_STEP_UPS:
+        attempts.refusals += 1
+        if attempts.step_ups >= _MAX_STEP_UPS or attempts.refusals > _MAX_REFUSALS:
             return None
         current = self._tokens
         if current is used and not needs_step_up(used.scopes, challenge.scopes):

@@ -18,6 +18,7 @@ class Attempts(Struct):
         has_login: Whether that of a login was tried after that of a refresh.
         failure: Why the tokens of the request have expired and could not be refreshed; None if that was not tried.
         step_ups: How often more scopes were requested for it. A login for another request does not count.
+        refusals: How often it was refused for its scopes.
     """
 
     has_nonce: bool = False
@@ -25,3 +26,4 @@ class Attempts(Struct):
     has_login: bool = False
     failure: LoginFailed | None = None
     step_ups: int = 0
+    refusals: int = 0
