@@ -200,7 +200,7 @@ class HttpProtocol:
             corrected = message_headers(message, param_headers.of(message.tool))
             if corrected != headers:
                 error = await self._posts.send_request(message, corrected, None)
-        self._deliver_error(message, error, None)
+        await self._deliver_error(message, error, None)
 
     async def _list_tools_again(self, call: OutgoingMessage, listings: int) -> None:
         """List the tools, unless another call has done so since there were that many *listings*."""
@@ -232,7 +232,7 @@ class HttpProtocol:
         except SessionLost:
             await self._renewed(session)
             raise RequestLost(f"the session was lost before {message.method} was answered") from None
-        self._deliver_error(message, error, session)
+        await self._deliver_error(message, error, session)
 
     async def _initialize(self, message: OutgoingMessage) -> None:
         """Start a session, by Streamable HTTP or HTTP+SSE."""
@@ -255,7 +255,7 @@ class HttpProtocol:
                 return
             if failure is not None:
                 raise failure
-        self._deliver_error(message, error, session)
+        await self._deliver_error(message, error, session)
 
     async def _try_legacy_sse(self, session: HttpSession) -> RequestLost | None:
         """Use HTTP+SSE if the server does; return an error if it does, but its endpoint cannot be used."""
@@ -285,12 +285,15 @@ class HttpProtocol:
         except Exception:  # noqa: BLE001 (the boundary: a user's `httpx.Auth`, or a bug)
             _LOG.exception("reading the GET stream failed; messages that the server sends on it are lost")
 
-    def _deliver_error(self, message: OutgoingMessage, error: ErrorReply | None, session: HttpSession | None) -> None:
+    async def _deliver_error(
+        self, message: OutgoingMessage, error: ErrorReply | None, session: HttpSession | None
+    ) -> None:
         """Deliver the JSON-RPC error of a reply as the answer to *message*; raise its failure if it has none."""
         if error is None:
             return
         if error.frame is None:
             raise error.failure
+        await self.incoming.ready(len(error.frame))
         self.incoming.receive(error.frame, message, session)
 
     # --- lost sessions

@@ -8,8 +8,9 @@ Spec:
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+import anyio
 import msgspec
 from msgspec import Struct
 
@@ -19,6 +20,7 @@ from mcpgen.runtime.http.client.param_header_cache import ParamHeaderCache
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Malformed, Message, Request, Response
 from mcpgen.runtime.protocol.reading_policy import SUSPECT, is_meant_id, meant_message
+from mcpgen.runtime.transports.event_loops import next_turn
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -29,6 +31,12 @@ if TYPE_CHECKING:
     from mcpgen.runtime.transports.interfaces import ClientEndpoint
 
 __all__ = ["IncomingMessages"]
+
+
+# The messages that are delivered in one turn of the event loop, those of all streams and responses together. One of
+# 14 KiB with slow numbers takes up to 100 ms, and one that is no message some 100 µs.
+_MAX_TURN_BYTES: Final = 16 * 1024
+_MESSAGE_BYTES: Final = 128  # what each costs besides its bytes
 
 
 class _Initialized(Struct, rename="camel"):
@@ -55,6 +63,8 @@ class IncomingMessages:
         self.param_headers: ParamHeaderCache = ParamHeaderCache()
         self._limits = limits
         self._endpoint: ClientEndpoint | None = None
+        self._turn = anyio.Lock()
+        self._turn_bytes = 0  # of the messages that were delivered since the last turn that `ready` has waited for
         self._early: list[bytes] = []
         self._early_failures: list[tuple[RequestId, Exception]] = []
 
@@ -74,8 +84,20 @@ class IncomingMessages:
         if self._endpoint is not None:
             self._endpoint.session_renewed()
 
-    async def ready(self) -> None:
-        """Return when the client takes more messages."""
+    async def ready(self, size: int) -> None:
+        """Return when the client takes another message, of *size* bytes.
+
+        The responses to a hundred calls can arrive in one turn of the event loop, and each can take long to decode.
+        """
+        size += _MESSAGE_BYTES
+        if self._turn.locked() or self._turn_bytes + size > _MAX_TURN_BYTES:
+            async with self._turn:
+                if self._turn_bytes + size > _MAX_TURN_BYTES:
+                    await next_turn()
+                    self._turn_bytes = 0
+                self._turn_bytes += size
+        else:
+            self._turn_bytes += size
         if self._endpoint is not None:
             await self._endpoint.ready()
 

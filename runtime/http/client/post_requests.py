@@ -72,8 +72,8 @@ class MessageReceiver(Protocol):
         """Receive *frame*, and return whether it contains the answer to *message*."""
         ...
 
-    async def ready(self) -> None:
-        """Return when more messages may come."""
+    async def ready(self, size: int, /) -> None:
+        """Return when a message of *size* bytes may come."""
 
 
 class PostRequests:
@@ -112,8 +112,9 @@ class PostRequests:
                 session.set_id(response.headers.get(http.SESSION))
             kind = response_type(response)
             if kind == JSON:
-                await self._receiver.ready()
+                await self._receiver.ready(0)
                 body = await read_body(response, self._limits.max_frame_bytes)
+                await self._receiver.ready(len(body))
                 if not self._receiver.receive(body, message, session):
                     raise RequestLost(
                         f"{address.shown} replied to {message.method} with a body that is not the response to it"

@@ -30,13 +30,8 @@ _HEAD_SECONDS: Final = 5.0
 
 _LINGER_SECONDS: Final = 0.5
 
-# What is read in one turn of the event loop. A chunk of 256 KiB can hold 130,000 lines, each of which takes 1 µs, or
-# 30,000 events. An event that is no message takes some 100 µs.
+# What is read in one turn of the event loop. A chunk of 256 KiB can hold 130,000 lines, each of which takes 1 µs.
 _PIECE_BYTES: Final = 32 * 1024
-_MAX_EVENTS: Final = 128
-
-# The data of the events in one turn, if there are several: one of 14 KiB with slow numbers takes up to 100 ms.
-_MAX_TURN_BYTES: Final = 16 * 1024
 
 _MAX_LENGTH_DIGITS: Final = 20  # Python parses longer numbers slowly; the body is counted anyway
 
@@ -107,7 +102,7 @@ async def read_events(
     response: HttpResponse,
     reader: EventReader,
     receive: Callable[[Event], bool],
-    ready: Callable[[], Awaitable[None]],
+    ready: Callable[[int], Awaitable[None]],
 ) -> bool:
     """Call *receive* with each event of *response* until it returns True; return whether it did.
 
@@ -115,7 +110,7 @@ async def read_events(
         response: The response.
         reader: Finds the events in it.
         receive: Called with each event.
-        ready: Awaited before more of the response is read.
+        ready: Awaited before each event is received, with the length of its data.
 
     Raises:
         RequestLost: An event is too long, or the response is compressed.
@@ -130,6 +125,7 @@ async def read_events(
                 continue
             try:
                 async for each in _events(reader, chunk):
+                    await ready(len(each.data))
                     is_enough = receive(each) or is_enough
             except EventTooLarge as error:
                 too_large = error
@@ -137,8 +133,6 @@ async def read_events(
                 scope.cancel()
             elif is_enough:
                 scope.deadline = anyio.current_time() + _LINGER_SECONDS
-            else:
-                await ready()
     if too_large is not None and not is_enough:
         raise RequestLost(f"the stream cannot be read any further: {too_large}")
     return is_enough
@@ -158,13 +152,7 @@ async def _events(reader: EventReader, chunk: bytes) -> AsyncGenerator[Event]:
             found: Sequence[Event] = reader.feed(chunk[start : start + _PIECE_BYTES])
         except EventTooLarge as error:
             found, too_large = error.events, error
-        count = size = 0
         for each in found:
-            size += len(each.data)
-            if count == _MAX_EVENTS or (count and size > _MAX_TURN_BYTES):
-                await checkpoint()
-                count, size = 0, len(each.data)
             yield each
-            count += 1
         if too_large is not None:
             raise too_large

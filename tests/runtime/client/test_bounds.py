@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,6 +22,7 @@ from mcpgen.runtime.client.result_reader import ResultReader
 from mcpgen.runtime.client.subscriptions import Change, ChangeStream, Subscriptions
 from mcpgen.runtime.client.task_support import TaskSupport
 from mcpgen.runtime.http.client.http_session import HttpSession
+from mcpgen.runtime.http.client.incoming_messages import IncomingMessages
 from mcpgen.runtime.http.client.response_body import read_events
 from mcpgen.runtime.http.sse import EventReader
 from mcpgen.runtime.limits import MAX_FORM_FIELDS
@@ -226,20 +228,47 @@ async def test_a_long_chunk_of_a_stream_is_read_in_several_turns(chunk: bytes, l
         events += 1
         return False
 
-    async def ready() -> None:
-        pass
-
     response: Any = Body(chunk)
     async with anyio.create_task_group() as group:
         group.start_soon(count)
         await anyio.lowlevel.checkpoint()
         before = turns
-        await read_events(response, EventReader(), receive, ready)
+        await read_events(response, EventReader(), receive, IncomingMessages(ClientLimits()).ready)
         passed = turns - before
         group.cancel_scope.cancel()
 
     assert chunk.count(b"data") == events
     assert passed >= least
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("size", "most"), [(50_000, 1), (10_000, 1), (1_000, 14), (0, 128)])
+async def test_messages_that_arrive_at_once_in_many_responses_are_delivered_in_several_turns(
+    size: int, most: int
+) -> None:
+    incoming = IncomingMessages(ClientLimits())
+    turns: Counter[int] = Counter()
+    turn = 0
+
+    async def count() -> None:
+        nonlocal turn
+        while True:
+            await anyio.lowlevel.checkpoint()
+            turn += 1
+
+    async def deliver() -> None:
+        await incoming.ready(size)
+        turns[turn] += 1
+
+    async with anyio.create_task_group() as counting:
+        counting.start_soon(count)
+        async with anyio.create_task_group() as group:
+            for _ in range(100):
+                group.start_soon(deliver)
+        counting.cancel_scope.cancel()
+
+    assert 100 == sum(turns.values())
+    assert max(turns.values()) <= most
 
 
 @pytest.mark.parametrize(("uri", "is_kept"), [("mem://other", True), ("mem://" + "x" * 8192, False)])
