@@ -41,6 +41,10 @@ _MAX_ID_BYTES: Final = 8192
 
 _BOM: Final = b"\xef\xbb\xbf"
 _DATA: Final = b"data: "
+_DATA_STARTS: Final = (b"data", _BOM + b"data")
+
+# What is kept of a line that is no data, until its end has come. The id is the longest value that is used.
+_MAX_FIELD_BYTES: Final = 2 * _MAX_ID_BYTES
 _LF: Final = 0x0A
 
 
@@ -125,6 +129,7 @@ class EventReader:
         self._has_started = False  # whether the first line was read, which may begin with a byte order mark
         self._after_cr = False
         self._partial = bytearray()  # the unfinished line
+        self._dropped = 0  # bytes of it that were not kept
         self._data: bytes | bytearray | None = None  # of the unfinished event; a single line is not copied
         self._name = b""
         self._id: str | None = None
@@ -146,10 +151,15 @@ class EventReader:
             if data[0] == _LF:
                 data = data[1:]
         events: list[Event] = []
-        for line in self._lines(data):
-            if len(line) > self._max_line_bytes or not self._read_line(line, events):
+        lines, rest = self._lines(data)
+        for line in lines:
+            size, self._dropped = len(line) + self._dropped, 0
+            if size > self._max_line_bytes or not self._read_line(line, events):
                 self._fail(events)
-        if len(self._partial) > self._max_line_bytes:
+        self._extend(rest)
+        # A line of data that is not complete is part of its event.
+        beside = len(self._data or b"") if self._partial.startswith(_DATA_STARTS) else self._dropped
+        if len(self._partial) + beside > self._max_line_bytes:
             self._fail(events)
         return events
 
@@ -162,22 +172,31 @@ class EventReader:
         has_rest = bool(self._partial or self._name) or self._data is not None or self._id != self.last_event_id
         self._has_started = self._after_cr = self._has_failed = False
         self._partial = bytearray()
+        self._dropped = 0
         self._id = self.last_event_id
         self._reset_event()
         return has_rest
 
-    def _lines(self, data: bytes) -> list[bytes]:
+    def _lines(self, data: bytes) -> tuple[list[bytes], bytes]:
+        """Return the lines that *data* completes, and the beginning of the next one."""
         lines = data.splitlines()  # bytes are split at CR, LF and CRLF only
         if not lines:
-            return lines
+            return lines, b""
         self._after_cr = data.endswith(b"\r")
         rest = b"" if data.endswith((b"\n", b"\r")) else lines.pop()
         if lines and self._partial:
-            self._partial += lines[0]
+            self._extend(lines[0])
             lines[0] = bytes(self._partial)
             self._partial = bytearray()  # not `clear()`, which would keep the memory of a long line
-        self._partial += rest
-        return lines
+        return lines, rest
+
+    def _extend(self, piece: bytes) -> None:
+        """Add to the unfinished line. Of a line that is no data, only the beginning is kept."""
+        self._partial += piece
+        excess = len(self._partial) - _MAX_FIELD_BYTES
+        if excess > 0 and not self._partial.startswith(_DATA_STARTS):
+            self._dropped += excess
+            self._partial = self._partial[:_MAX_FIELD_BYTES]
 
     def _read_line(self, line: bytes, events: list[Event]) -> bool:
         """Read one line, and return False if the event's data is now too long."""
@@ -195,7 +214,7 @@ class EventReader:
             case b"data":
                 return self._add_data(value)
             case b"event":
-                self._name = value
+                self._name = value[:_MAX_FIELD_BYTES]
             case b"id" if b"\0" not in value:
                 self._id = value.decode("utf-8", "replace") or None if len(value) <= _MAX_ID_BYTES else None
             case b"retry" if value.isdigit():  # bytes: ASCII digits only
@@ -231,6 +250,7 @@ class EventReader:
     def _fail(self, events: list[Event]) -> None:
         self._has_failed = True
         self._partial = bytearray()
+        self._dropped = 0
         self._reset_event()
         raise EventTooLarge(limit_bytes=self._max_data_bytes, events=events)
 

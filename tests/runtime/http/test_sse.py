@@ -337,6 +337,40 @@ def test_data_may_be_as_long_as_the_limit_whatever_is_beside_it(size: int) -> No
     assert expected == events
 
 
+@pytest.mark.parametrize(
+    ("beside", "is_refused"),
+    [(b"data: " + b"y" * 900_000, True), (b": " + b"y" * 900_000, False), (b"event: " + b"y" * 900_000, False)],
+)
+def test_an_unfinished_event_takes_no_more_than_the_limit(beside: bytes, *, is_refused: bool) -> None:
+    reader = EventReader(max_event_bytes=1_000_000)
+    wire = b"data: " + b"x" * 900_000 + b"\n" + beside
+    tracemalloc.start()
+    try:
+        for at in range(0, len(wire), 64 * 1024):
+            reader.feed(wire[at : at + 64 * 1024])
+        kept = tracemalloc.get_traced_memory()[0]
+    except EventTooLarge:
+        kept = 0
+    finally:
+        tracemalloc.stop()
+
+    assert kept < 1_200_000
+    assert is_refused == (kept == 0)
+    if not is_refused:
+        (event,) = reader.feed(b"\n\n")
+        assert "x" * 900_000 == event.data
+        assert len(event.name) < 20_000
+
+
+@pytest.mark.parametrize("line", [b": ", b"event: ", b"unknown: "])
+def test_a_line_that_is_not_kept_may_not_be_too_long_either(line: bytes) -> None:
+    reader = EventReader(max_event_bytes=100_000)
+    reader.feed(line)
+    with pytest.raises(EventTooLarge):  # noqa: PT012 (in any of them)
+        for _ in range(11):
+            reader.feed(b"y" * 10_000)
+
+
 def test_comments_without_end_are_no_long_event() -> None:
     reader = EventReader(max_event_bytes=10)
     for _ in range(1000):
