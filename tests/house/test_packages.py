@@ -248,6 +248,7 @@ SHELLS = {
     "http/client/http11_connection.py",
     "http/client/http_exchange.py",
     "http/client/httpx_exchange.py",
+    "http/client/incoming_messages.py",
     "http/client/legacy_sse.py",
     "http/client/post_requests.py",
     "http/client/response_body.py",
