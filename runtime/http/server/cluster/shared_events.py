@@ -44,6 +44,10 @@ _MAX_WAITING_BYTES: Final = 16 * 1024 * 1024
 _BATCH: Final = 200
 _BATCH_BYTES: Final = 1024 * 1024
 
+# Of the ids in each copy. Those of a batch of 1,000 requests take 5 kB if they are numbers. A client may choose others,
+# of 4 kB each, and then a copy would take megabytes.
+_MAX_IDS_BYTES: Final = 16 * 1024
+
 _RETRY_SECONDS: Final = 0.5
 
 _REMOVED: Final = -1
@@ -192,11 +196,16 @@ class _StreamStore(EventStore):
     def __init__(self, shared: SharedEvents, local: EventStore, request_ids: Sequence[RequestId]) -> None:
         self._shared = shared
         self._local = local
-        self._request_ids = request_ids
+        self._request_ids: Sequence[RequestId] | None = request_ids  # None if they are too long
 
     def append(self, stream: str, number: int, message: bytes) -> None:
         """Store an event here, and soon in the cluster; see `EventStore`."""
-        self._shared.add(stream, number, _encode_ids(self._request_ids) + b"\n" + message)
+        if self._request_ids is not None:
+            ids = _encode_ids(self._request_ids)
+            if len(ids) > _MAX_IDS_BYTES:
+                self._request_ids = None
+            else:
+                self._shared.add(stream, number, ids + b"\n" + message)
         self._local.append(stream, number, message)
 
     async def after(self, stream: str, number: int) -> list[tuple[int, bytes]] | None:

@@ -102,6 +102,25 @@ async def test_an_answer_that_a_worker_wrote_before_it_was_killed_is_delivered(c
     assert (3, "done") == (third["params"]["progress"], answer["result"]["content"][0]["text"])
 
 
+async def test_the_events_of_a_batch_with_long_ids_are_not_copied(
+    cluster: Callable[[], Cluster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied: list[int] = []
+    monkeypatch.setattr(SharedEvents, "add", lambda *given: copied.append(len(given[3])))
+    async with running(demo(), cluster) as workers:
+        client = workers.client(0, "2025-03-26")
+        await client.shake_hands()
+        for length, count in ((4, 4), (1000, 0)):
+            ids = [json.dumps("0" * length + str(number)) for number in range(40)]
+            steps = '"name":"steps","arguments":{},"_meta":{"progressToken":1}'
+            calls = [client.request(ids[0], "tools/call", steps), *(client.request(each, "ping") for each in ids[1:])]
+            body = b"[" + b",".join(calls) + b"]"
+            answered = await client.post(body, client.lines(body)).complete()
+            assert 4 == len(await answered.messages())
+            assert count == sum(size > 0 for size in copied)
+            copied.clear()
+
+
 @pytest.mark.slow
 async def test_each_request_of_a_batch_without_an_answer_gets_an_error(cluster: Callable[[], Cluster]) -> None:
     async with running(demo(), cluster) as workers:
