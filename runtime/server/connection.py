@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.extension_codec import ExtensionNotification
     from mcpgen.runtime.protocol.framing import Frame, OversizedLine
     from mcpgen.runtime.server.engine import Engine
-    from mcpgen.runtime.server.exchange import Call, Exchange, OpenRequest
+    from mcpgen.runtime.server.exchange import Call, Exchange, OpenRequest, ResponseBody
     from mcpgen.runtime.transports.interfaces import MessageWriter
     from mcpgen.runtime.transports.spawner import Spawner
 
@@ -128,12 +128,28 @@ class Connection(SessionOutput):
         self._response_count += 1
         self._writer.write(message)
 
+    def reply_in_turn(self, request: OpenRequest, body: ResponseBody, /) -> None:
+        """Answer *request*, for which no handler runs; wait while the client does not read."""
+        if self.is_congested:  # or the answers to all requests that came at once would wait to be written
+            self._running += 1
+            self._spawner.start(self._reply_later, request, body)
+        else:
+            self.session.reply(request, body)
+
+    async def _reply_later(self, request: OpenRequest, body: ResponseBody) -> None:
+        try:
+            await self.drain(request)
+            if self.session.exchanges.get(request.id) is request:  # not cancelled in the meantime
+                self.session.reply(request, body)
+        finally:
+            self._handler_ended()
+
     @property
     def is_congested(self) -> bool:
         """Whether a handler has to `drain` before it starts."""
         return self._writer.is_full
 
-    async def drain(self, _about: Exchange | None, /) -> None:
+    async def drain(self, _about: Exchange | OpenRequest | None, /) -> None:
         """Wait until the peer has read most of what was written."""
         while self._writer.is_full:
             responses = self._response_count

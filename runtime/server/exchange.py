@@ -355,6 +355,10 @@ class SessionOutput:
     def respond(self, message: bytes, request: OpenRequest | None, /) -> None:
         """Write the response to *request* or to its batch; None: to a message that was refused when it was decoded."""
 
+    def reply_in_turn(self, request: OpenRequest, body: ResponseBody, /) -> None:
+        """Answer *request*, for which no handler runs; wait while the client does not read."""
+        request.session.reply(request, body)
+
     def drop(self, request: OpenRequest | None, /) -> None:
         """Note that *request*, or its batch, gets no response; None as for `respond`."""
 
@@ -373,7 +377,7 @@ class SessionOutput:
     def flush_soon(self, exchange: Exchange) -> None:
         """Call `input_required.flush_requests` when the handler had time to make all its requests."""
 
-    async def drain(self, _about: Exchange | None, /) -> None:
+    async def drain(self, _about: Exchange | OpenRequest | None, /) -> None:
         """Wait until the peer has read most of the messages about an exchange; here, let others go on."""
         await next_turn()
 

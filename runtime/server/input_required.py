@@ -254,7 +254,8 @@ def resume_parked(
         session.start(exchange)
     elif parked.response is not None:
         _check_repeatable(request.peer, parked.response)
-        session.reply(request, parked.response)
+        session.hold(request)
+        session.output.reply_in_turn(request, parked.response)
     elif parked.is_resumed:
         if len(parked.duplicates) >= _MAX_DUPLICATES:
             reason = f"{_MAX_DUPLICATES} requests with this requestState have no response yet; wait for one of them"

@@ -314,7 +314,7 @@ class HttpSession(CountedConnection):
         if stream is not None:
             self._end(stream)
 
-    async def drain(self, about: Exchange | None, /) -> None:
+    async def drain(self, about: Exchange | OpenRequest | None, /) -> None:
         """Wait until the stream of *about* is no longer full, and for a turn that has time to encode more."""
         await self.wait_turn()
         stream = self._target(about)

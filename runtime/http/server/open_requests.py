@@ -158,7 +158,7 @@ class CountedConnection(Connection):
         """Whether a handler has to `drain` before it starts."""
         return self._engine.turns.is_used_up or super().is_congested
 
-    async def drain(self, about: Exchange | None, /) -> None:
+    async def drain(self, about: Exchange | OpenRequest | None, /) -> None:
         """Wait until the client has read most of what was written, and for a turn that has time to encode more."""
         await self.wait_turn()
         await super().drain(about)

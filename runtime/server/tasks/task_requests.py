@@ -339,7 +339,7 @@ class TaskRequests:
 
     def _result(self, session: ServerSession, request: OpenRequest, params: Any) -> None:
         def deliver(outcome: Outcome) -> None:
-            session.reply(request, ResponseBody(outcome.json, is_error=outcome.is_error))
+            session.output.reply_in_turn(request, ResponseBody(outcome.json, is_error=outcome.is_error))
 
         session.hold(request)
         principal = self._principal(session, request.peer)

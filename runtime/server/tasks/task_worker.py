@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from mcpgen.runtime.server.engine import Engine
+    from mcpgen.runtime.server.exchange import OpenRequest
     from mcpgen.runtime.server.tasks.lifecycle import TaskLifecycle
     from mcpgen.runtime.server.tasks.task_store import TaskRecord
     from mcpgen.runtime.transports.spawner import Spawner, StartedFunction
@@ -88,7 +89,7 @@ class _TaskConnection(Connection):
         """Whether a handler has to `drain` before it starts."""
         return self.session.owner != "" and self._engine.turns.is_used_up
 
-    async def drain(self, _about: Exchange | None, /) -> None:
+    async def drain(self, _about: Exchange | OpenRequest | None, /) -> None:
         """Let others go on, as a function that reports in a loop does not; and wait for a turn that has time for it."""
         await next_turn()
         await self.wait_turn()
