@@ -317,9 +317,9 @@ class HttpSession(CountedConnection):
     async def drain(self, about: Exchange | OpenRequest | None, /) -> None:
         """Wait until the stream of *about* is no longer full, and for a turn that has time to encode more."""
         await self.wait_turn()
-        stream = self._target(about)
-        if stream.is_full:
+        if (stream := self._target(about)).is_full:
             await stream.drain()
+            await self.wait_turn()  # many handlers may have waited for the client, which may have left
 
     def disconnect(self, exchange: Exchange, retry_ms: int | None, /) -> bool:
         """Close the connection over which *exchange* would be answered; its client can resume the stream."""

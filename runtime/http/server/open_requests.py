@@ -161,7 +161,14 @@ class CountedConnection(Connection):
     async def drain(self, about: Exchange | OpenRequest | None, /) -> None:
         """Wait until the client has read most of what was written, and for a turn that has time to encode more."""
         await self.wait_turn()
-        await super().drain(about)
+        while self._writer.is_full:
+            responses = self._response_count
+            await super().drain(about)
+            if not self._engine.turns.is_used_up:
+                return
+            await self.wait_turn()  # many handlers may have waited for the client, which may have left
+            if self._response_count == responses:  # else another of them has filled it again
+                return
 
     async def wait_turn(self) -> None:
         """Wait for a turn of the event loop that has time to encode more."""

@@ -78,8 +78,9 @@ async def check_one_by_one(wire: NarrowWire, requests: list[bytes]) -> None:
         await wire.rest()
         assert 1 == wire.unread
         await wire.read()
-    assert not wire.connection.session.exchanges
-    await wire.connection.wait_finished()
+    connection: Any = wire.connection
+    assert not connection.session.exchanges
+    await connection.wait_finished()
 
 
 async def test_a_repeated_retry_is_answered_when_the_client_has_read_the_answers_before() -> None:
