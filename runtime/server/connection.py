@@ -195,7 +195,7 @@ class Connection(SessionOutput):
     def notify_extension(self, notification: ExtensionNotification, /) -> None:
         """Send *notification* if the client is subscribed to it, and reads."""
         if not self._writer.is_full:
-            notify_extension(self.session, notification)
+            notify_extension(self.session, notification, lambda: self._writer.is_full)
 
     def context(self, peer: Peer, /) -> Context[Any]:
         """Return a context for *peer* that belongs to no request."""

@@ -32,7 +32,7 @@ from mcpgen.runtime.server.ledger import HANDLER_BYTES, uris_bytes
 from mcpgen.runtime.server.subscription_state import SubscriptionStream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from mcpgen.runtime.protocol.extension_codec import ExtensionNotification
     from mcpgen.runtime.server.exchange import OpenRequest
@@ -191,8 +191,11 @@ def notify_change(session: ServerSession, method: str, uri: str | None = None) -
             session.output.send(message, stream.request)
 
 
-def notify_extension(session: ServerSession, notification: ExtensionNotification) -> None:
-    """Send *notification* to the client of the handshake and on each stream, where they are subscribed."""
+def notify_extension(session: ServerSession, notification: ExtensionNotification, is_full: Callable[[], bool]) -> None:
+    """Send *notification* to the client of the handshake and on each stream, where they are subscribed.
+
+    Stop when *is_full* says that the client has enough to read: it may have a megabyte for each of a thousand streams.
+    """
     extension, encode, peer = notification.extension, notification.encode, session.peer
     to, suits = notification.to, notification.suits
     for each in session.handlers.extensions:
@@ -204,6 +207,8 @@ def notify_extension(session: ServerSession, notification: ExtensionNotification
         accepted = stream.extensions.get(extension)
         if accepted is None or (to is not None and not to(accepted)):
             continue
+        if is_full():
+            return
         if suits is None or suits(stream.request.peer):
             session.output.send(encode({SUBSCRIPTION_ID: stream.request.id}), stream.request)
 

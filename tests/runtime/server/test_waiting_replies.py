@@ -1,4 +1,4 @@
-"""Answers that are ready at once, while the client does not read: retries that are repeated, and results of tasks."""
+"""What is ready at once while the client does not read: repeated retries, results of tasks, and reports of them."""
 
 from __future__ import annotations
 
@@ -116,3 +116,24 @@ async def test_a_result_of_a_task_is_sent_when_the_client_has_read_the_answers_b
         while wire.unread:
             await wire.read()
         await check_one_by_one(wire, [message("tasks/result", 2 + each, taskId=task) for each in range(10)])
+
+
+async def test_a_task_that_ends_is_reported_on_no_further_stream_of_a_client_that_does_not_read() -> None:
+    server, gate = Server("baking", version="1"), anyio.Event()
+
+    @server.tool(task=True)
+    async def bake() -> str:
+        await gate.wait()
+        return "bread"
+
+    extensions: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+    meta = {**META, "io.modelcontextprotocol/clientCapabilities": extensions}
+    async with connected(server) as wire:
+        (begun,) = await wire.say(message("tools/call", 0, name="bake", _meta=meta))
+        wanted = {"taskIds": [begun["result"]["taskId"]]}
+        for each in range(1, 10):
+            await wire.say(message("subscriptions/listen", each, notifications=wanted, _meta=meta))
+        await wire.read()
+        gate.set()
+        (report,) = await wire.rest()
+        assert "completed" == report["params"]["status"]
