@@ -132,7 +132,8 @@ class Limits(_Bounds, frozen=True, kw_only=True):
         max_in_flight: The largest number of requests that are served at once. A host has a few, a gateway up to a
             thousand.
         max_in_flight_bytes: The memory that these requests and their handlers take until the handlers have ended, at
-            most. Handlers of notifications, and requests to the client, count too. Above it, new requests are refused.
+            most. Handlers of notifications, requests to the client, and the responses to batches that are not complete
+            count too. Above it, new requests are refused.
             A request that is alone is served, however large it is.
         max_session_bytes: The memory that one session itself takes, at most: for the client's capabilities, and the
             URIs that it is subscribed to.

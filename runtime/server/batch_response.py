@@ -6,6 +6,7 @@ Spec:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -23,22 +24,30 @@ __all__ = ["BatchResponse"]
 _ERROR_BYTES: Final = 256
 
 
+def _charge_nothing(_size: int) -> bool:
+    return True
+
+
 class BatchResponse(Struct, eq=False):
     """Collect the responses to one batch (2025-03-26), which are sent as one batch.
 
     Attributes:
         max_bytes: The most bytes that are collected. What does not fit is replaced by an error.
+        charge: Charges bytes more, or less if negative, for what is collected; returns whether there is room.
         open: How many requests of the batch are not answered yet.
         messages: The responses so far.
         is_complete: Whether every message of the batch has been taken.
         size: The bytes of the responses so far.
+        charged: The bytes that are charged.
     """
 
     max_bytes: int
+    charge: Callable[[int], bool]
     open: int = 0
     messages: list[bytes] = []
     is_complete: bool = False
     size: int = 0
+    charged: int = 0
 
     def add(self, message: bytes, request_id: RequestId | None) -> None:
         """Add the response *message*; an error instead, if it is that of a request and the batch would be too long."""
@@ -49,12 +58,26 @@ class BatchResponse(Struct, eq=False):
                 "send this request again, outside of a batch"
             )
             message = envelope.encode_error(request_id, Error(ErrorCode.INTERNAL_ERROR, reason))
+        if not self.charge(len(message)):
+            reason = (
+                "the responses to batches that are not complete keep too many bytes (max_in_flight_bytes, "
+                "max_open_bytes); send this request again, outside of a batch"
+            )
+            message = envelope.encode_error(request_id, Error(ErrorCode.INTERNAL_ERROR, reason))
+            self.charged -= len(message)
+        self.charged += len(message)
         self.size += len(message)
         self.messages.append(message)
+
+    def release(self) -> None:
+        """Charge nothing more."""
+        self.charge(-self.charged)
+        self.charge = _charge_nothing
 
     def finished(self) -> bytes | None:
         """Return the batch when every request is answered; None before, and if there are no responses."""
         if self.open or not self.is_complete or not self.messages:
             return None
         messages, self.messages = self.messages, []
+        self.release()
         return envelope.encode_batch(messages)

@@ -128,6 +128,16 @@ class Connection(SessionOutput):
         self._response_count += 1
         self._writer.write(message)
 
+    def batch_charge(self) -> Callable[[int], bool]:
+        """Return what charges bytes for the responses to the batch that is being read: see `BatchResponse`."""
+        return self._charge_batch
+
+    def _charge_batch(self, size: int) -> bool:
+        has_room = size < 0 or self.session.held_bytes + size <= self.session.limits.max_in_flight_bytes
+        if has_room:
+            self.session.charge(size)
+        return has_room
+
     def reply_in_turn(self, request: OpenRequest, body: ResponseBody, /) -> None:
         """Answer *request*, for which no handler runs; wait while the client does not read."""
         if self.is_congested:  # or the answers to all requests that came at once would wait to be written

@@ -111,16 +111,20 @@ def take_batch(session: ServerSession, batch: Batch) -> Iterator[int]:
         if not requests:
             _refuse(session, Malformed(Fault.NO_BATCHES), None)
         return
-    responses = BatchResponse(session.limits.max_batch_bytes)
+    responses = BatchResponse(session.limits.max_batch_bytes, session.output.batch_charge())
     cost = 0
-    for item in batch.items:
-        _take_one(session, item, responses)
-        params = item.params if isinstance(item, Request | Notification) else UNSET
-        cost += REQUEST_COST_BYTES + (0 if params is UNSET else memoryview(params).nbytes)
-        if cost >= _PART_COST_BYTES:
-            yield cost
-            cost = 0
-    responses.is_complete = True
+    try:
+        for item in batch.items:
+            _take_one(session, item, responses)
+            params = item.params if isinstance(item, Request | Notification) else UNSET
+            cost += REQUEST_COST_BYTES + (0 if params is UNSET else memoryview(params).nbytes)
+            if cost >= _PART_COST_BYTES:
+                yield cost
+                cost = 0
+        responses.is_complete = True
+    finally:
+        if not responses.is_complete:  # it had to make room before all was taken
+            responses.release()
     whole = responses.finished()
     if whole is not None:
         session.output.respond(whole, None)

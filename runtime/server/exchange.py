@@ -355,6 +355,10 @@ class SessionOutput:
     def respond(self, message: bytes, request: OpenRequest | None, /) -> None:
         """Write the response to *request* or to its batch; None: to a message that was refused when it was decoded."""
 
+    def batch_charge(self) -> Callable[[int], bool]:
+        """Return what charges bytes for the responses to the batch that is being read: see `BatchResponse`."""
+        return lambda _size: True
+
     def reply_in_turn(self, request: OpenRequest, body: ResponseBody, /) -> None:
         """Answer *request*, for which no handler runs; wait while the client does not read."""
         request.session.reply(request, body)

@@ -11,10 +11,12 @@ Most tool calls return at once, and no ticket is made for them.
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.http.server.rate_limit import Bucket
+from mcpgen.runtime.http.server.response_buffer import SMALL_BYTES
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import Batch, Request
 from mcpgen.runtime.protocol.newest import ErrorCode
@@ -152,6 +154,16 @@ class CountedConnection(Connection):
         """Stop counting the handlers that wait for a retry: the engine counts these."""
         for each in [each for each in self._tickets if each.request is None]:
             self._release(each)
+
+    def batch_charge(self) -> Callable[[int], bool]:
+        """Return what charges bytes for the responses to the batch that is being read: see `BatchResponse`."""
+        return partial(self._charge_ticket, self.ticket)
+
+    def _charge_ticket(self, ticket: Ticket | None, size: int) -> bool:
+        """Charge *size* bytes to the session, and to *ticket*, which counts small responses with their requests."""
+        entry = None if ticket is None or size <= SMALL_BYTES else ticket.entry
+        has_room = entry is None or entry.is_leaving or entry.resize(entry.size + size)
+        return has_room and self._charge_batch(size)
 
     @property
     def is_congested(self) -> bool:
