@@ -26,7 +26,7 @@ from mcpgen.runtime.transports.event_loops import call_soon, running_loop
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from mcpgen.runtime.server.exchange import SessionOutput
+    from mcpgen.runtime.server.session_output import SessionOutput
     from mcpgen.runtime.transports.event_loops import EventLoop
 
     SendChange: TypeAlias = Callable[[SessionOutput], object]

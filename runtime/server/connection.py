@@ -16,10 +16,10 @@ from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.protocol.spans import Operation, has_opentelemetry, server_span
 from mcpgen.runtime.server import dispatcher, error_mapping, input_required
 from mcpgen.runtime.server.context import Context
-from mcpgen.runtime.server.exchange import SessionOutput
 from mcpgen.runtime.server.ledger import change_bytes, request_bytes
 from mcpgen.runtime.server.request_results import collect_input, wait_for_client
 from mcpgen.runtime.server.server_session import ServerSession
+from mcpgen.runtime.server.session_output import SessionOutput
 from mcpgen.runtime.server.subscriptions import all_changes, end_stream, notify_change, notify_extension, wants_change
 from mcpgen.runtime.transports.event_loops import is_cancellation
 

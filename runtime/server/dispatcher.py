@@ -18,7 +18,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from mcpgen.runtime.adapt.json_pointer import is_array
-from mcpgen.runtime.errors import InvalidPayload, MalformedFrame, RequestError, UnsupportedByPeer, printable, quoted
+from mcpgen.runtime.errors import InvalidPayload, MalformedFrame, RequestError, UnsupportedByPeer, quoted
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import client_peer
 from mcpgen.runtime.protocol.framing import OversizedLine
@@ -34,7 +34,7 @@ from mcpgen.runtime.protocol.messages import (
 )
 from mcpgen.runtime.protocol.negotiation import missing_fields, oversized_part, read_meta, unsupported_revision
 from mcpgen.runtime.protocol.newest import ErrorCode
-from mcpgen.runtime.protocol.reading_policy import SUSPECT, TEXT_ID, meant_id
+from mcpgen.runtime.protocol.reading_policy import SUSPECT
 from mcpgen.runtime.protocol.value_syntax import uri_fault
 from mcpgen.runtime.server import builtin_methods, error_mapping, input_required, notifications, server_requests
 from mcpgen.runtime.server.batch_response import BatchResponse
@@ -45,6 +45,7 @@ from mcpgen.runtime.server.fair_turns import REQUEST_COST_BYTES
 from mcpgen.runtime.server.fast_path import plain_json
 from mcpgen.runtime.server.functions.results import StructuredJson
 from mcpgen.runtime.server.ledger import SHARED_PEER_BYTES, request_bytes
+from mcpgen.runtime.server.lenient_requests import meant_request, normalized
 from mcpgen.runtime.server.related_tasks import related_task
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.capabilities import Peer
     from mcpgen.runtime.protocol.framing import Frame
     from mcpgen.runtime.protocol.negotiation import RequestMeta
-    from mcpgen.runtime.server.exchange import MethodHandler, ServerRequest
+    from mcpgen.runtime.server.exchange import MethodHandler
     from mcpgen.runtime.server.handler_table import HandlerTable
     from mcpgen.runtime.server.server_session import ServerSession
 
@@ -62,9 +63,6 @@ __all__ = ["complete", "fail", "receive", "result_json", "take", "take_batch"]
 # About malformed messages; later ones are logged at DEBUG. A host need not read our standard error, and a pipe that is
 # full of warnings would stop us.
 _MAX_WARNINGS = 20
-
-# Of a name in the log.
-_MAX_NAME_CHARS = 80
 
 # What a part of a batch costs: 64 small messages, or 21 of 4 KiB. It takes up to 5 ms.
 _PART_COST_BYTES = 128 * 1024
@@ -147,22 +145,13 @@ def _take_response(session: ServerSession, response: Response | ErrorResponse) -
     """End the request to the client that *response* answers; a late response is usual, and ignored."""
     request = session.take_server_request(response.id)
     if request is None and isinstance(response.id, str):
-        request = _meant_request(session, response.id)
+        request = meant_request(session, response.id)
     if request is None:
         _LOG.debug("a response is ignored: no request with the id %r is pending", response.id)
     elif isinstance(response, ErrorResponse):
         request.set_error(response)
     else:
         server_requests.receive_result(session, request, response.result)
-
-
-def _meant_request(session: ServerSession, response_id: str) -> ServerRequest | None:
-    """Return the pending request whose integer id is written as a text."""
-    meant, reading = meant_id(response_id), session.engine.reading
-    if reading.is_strict or meant not in session.server_requests:
-        return None
-    reading.note("a response", TEXT_ID, peer=_name(session.peer))
-    return session.take_server_request(meant)
 
 
 def _refuse(session: ServerSession, malformed: Malformed, batch: BatchResponse | None) -> None:
@@ -201,7 +190,7 @@ def _take_request(session: ServerSession, message: Request, batch: BatchResponse
         try:
             request = _open(session, message, meta, batch, size)
         except (InvalidPayload, RequestError) as error:
-            message = _normalized(session, message, None, meta, error)
+            message = normalized(session, message, None, meta, error)
             meta = read_meta(message.params)
             request = _open(session, message, meta, batch, size)
     except Exception as error:  # noqa: BLE001 (the boundary: the client gets an answer in any case)
@@ -221,48 +210,12 @@ def _take_request(session: ServerSession, message: Request, batch: BatchResponse
         try:
             _serve(session, message, request, meta)
         except (InvalidPayload, RequestError) as error:
-            message = _normalized(session, message, request.peer, meta, error)
+            message = normalized(session, message, request.peer, meta, error)
             _serve(session, message, request, read_meta(message.params))
     except Exception as error:  # noqa: BLE001 (the boundary: methods such as `capabilities` of an author's object may fail)
         body = envelope.error_json(error_mapping.as_request_error(error, message.method, debug=session.engine.debug))
         error_mapping.forget_frames(error)
         session.reply(request, ResponseBody(body, is_error=True))
-
-
-def _normalized(
-    session: ServerSession, message: Request, peer: Peer | None, meta: RequestMeta, error: InvalidPayload | RequestError
-) -> Request:
-    """Return *message*, which was refused with *error*, with params that its revision allows.
-
-    Args:
-        session: The session.
-        message: The request.
-        peer: The client; None if it could not be read.
-        meta: The metadata of the request.
-        error: Why it was refused.
-
-    Raises:
-        InvalidPayload: *error*; other params would not help, or no rule does.
-        RequestError: Likewise.
-    """
-    if isinstance(error, InvalidPayload) or error.code == ErrorCode.INVALID_PARAMS:
-        revision: str | None = None
-        if peer is not None:
-            revision = peer.revision
-        elif meta.revision is not UNSET:
-            revision = meta.revision
-        elif message.method == "initialize":
-            revision = builtin_methods.offered_revision(session, message)
-        reading = session.engine.reading
-        params = reading.payload(revision, message.method, "params", "client", message.params, peer=_name(peer))
-        if params is not None:
-            return Request(message.id, message.method, params)
-    raise error
-
-
-def _name(peer: Peer | None) -> str:
-    """Return a client as the log of deviations names it; empty if its name is not known."""
-    return "" if peer is None or peer.info is None else f"the client {printable(peer.info.name[:_MAX_NAME_CHARS])}"
 
 
 def _open(

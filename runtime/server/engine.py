@@ -37,9 +37,10 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.limits import Limits
     from mcpgen.runtime.protocol.extension_codec import ExtensionNotification
-    from mcpgen.runtime.server.exchange import Exchange, SessionOutput
+    from mcpgen.runtime.server.exchange import Exchange
     from mcpgen.runtime.server.handler_table import HandlerTable
     from mcpgen.runtime.server.interfaces import EngineTasks
+    from mcpgen.runtime.server.session_output import SessionOutput
     from mcpgen.runtime.transports.event_loops import EventLoop
 
 __all__ = ["ChangeNotifier", "Engine"]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from mcpgen.runtime.server.change_delivery import ChangeDelivery
-    from mcpgen.runtime.server.exchange import SessionOutput
+    from mcpgen.runtime.server.session_output import SessionOutput
 
 __all__ = ["ListChanges"]
 

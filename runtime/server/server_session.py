@@ -34,10 +34,11 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import RequestId
     from mcpgen.runtime.server.access import Access
     from mcpgen.runtime.server.engine import Engine
-    from mcpgen.runtime.server.exchange import InputRound, ServerRequest, SessionOutput
+    from mcpgen.runtime.server.exchange import InputRound, ServerRequest
     from mcpgen.runtime.server.handler_table import HandlerTable
     from mcpgen.runtime.server.ledger import Account
     from mcpgen.runtime.server.quota import Entry
+    from mcpgen.runtime.server.session_output import SessionOutput
 
 __all__ = ["ServerSession"]
 

@@ -21,7 +21,8 @@ from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import Batch, Request
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.connection import Connection
-from mcpgen.runtime.server.exchange import Exchange, ResponseBody, SessionOutput
+from mcpgen.runtime.server.exchange import Exchange, ResponseBody
+from mcpgen.runtime.server.session_output import SessionOutput
 
 if TYPE_CHECKING:
     from collections.abc import Callable
