@@ -65,8 +65,8 @@ CODES: dict[str, str] = {
     "MG132": "A message type does not give its method as a constant.",
     "MG133": "The capabilities of a client or server cannot be built from its methods.",
     "MG134": "A union has more members than Python can compile.",
-    "MG135": "None of the unions `ClientRequest`, `ServerRequest`, `ClientNotification`, `ServerNotification` lists a "
-    "request or notification, and no overlay names its sender.",
+    "MG135": "A request or notification is in none of the unions `ClientRequest`, `ServerRequest`, "
+    "`ClientNotification`, `ServerNotification`, and no overlay names its sender.",
     "MG136": "A response belongs to a request that the document does not define.",
     "MG201": "A definition's name cannot become the name of a Python class.",
     "MG202": "A definition's name is a Python keyword.",
