@@ -112,7 +112,7 @@ def chosen_issuer(listed: Sequence[str], wanted: str | None, known: str | None =
     if not any(each.rstrip("/") == wanted.rstrip("/") for each in listed):
         shown = printable(", ".join(listed)[:_MAX_SHOWN_CHARS]) or "none"
         raise LoginFailed(
-            f"the server's authorization servers are {shown}, but the credentials are for {wanted!r} (`issuer`); "
+            f"the server's authorization servers are {shown}, but `issuer` is {wanted!r}; correct it if it is wrong; "
             "if the server has another authorization server now, get credentials from that one"
         )
     return wanted

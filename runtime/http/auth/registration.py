@@ -94,10 +94,13 @@ def registration_kind(*, client_id: str | None, document_url: str | None, metada
         return "document"
     if metadata.registration_endpoint is not None:
         return "dynamic"
-    ways = "a client id metadata document" if metadata.client_id_metadata_document_supported else "clients known to it"
+    takes, document = "clients that it knows", ""
+    if metadata.client_id_metadata_document_supported:
+        takes += ", or that have a client id metadata document"
+        document = "; or pass the URL of such a document: OAuth(client_metadata_url=…)"
     raise LoginFailed(
-        f"the authorization server {metadata.issuer!r} takes only {ways}; register a client there, and pass its id: "
-        "OAuth(client_id=…), or `mcpgen login --client-id`"
+        f"the authorization server {metadata.issuer!r} takes only {takes}; register a client there, and pass its id: "
+        f"OAuth(client_id=…), or `mcpgen login --client-id`{document}"
     )
 
 

@@ -111,7 +111,7 @@ async def test_an_expired_token_of_a_program_is_replaced_without_a_refresh() -> 
 async def test_the_credentials_of_a_program_go_only_to_their_issuer() -> None:
     async with login_world() as world, login_world() as other:
         world.resource["authorization_servers"] = [other.origin]
-        with pytest.raises(LoginFailed, match="the credentials are for"):
+        with pytest.raises(LoginFailed, match="but `issuer` is"):
             await greet(world, ClientCredentials("service", secret="s3cret", issuer=world.origin))  # noqa: S106
 
         assert [] == [*other.asked, *other.forms]
