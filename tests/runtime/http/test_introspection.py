@@ -211,7 +211,7 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any], said: s
 
 def test_an_opaque_token_does_not_name_one_of_several_issuers() -> None:
     method = Introspection(client_id="a", client_secret="hidden")  # noqa: S106 (no real one)
-    with pytest.raises(UsageError, match="for a single issuer"):
+    with pytest.raises(UsageError, match=r"for a single issuer, .*; name one in `issuers`"):
         method.verifier(ExpectedToken(("https://a.example", "https://b.example"), frozenset()))
 
     assert "hidden" not in repr(method)

@@ -102,7 +102,10 @@ class Introspection:
             UsageError: There are several issuers, or httpx is not installed.
         """
         if len(expected.issuers) > 1:
-            raise UsageError("Introspection is for a single issuer, since an opaque token does not name its issuer")
+            raise UsageError(
+                "Introspection(…) is for a single issuer, since an opaque token does not name its issuer; name one in "
+                "`issuers`"
+            )
         if find_spec("httpx") is None:
             raise UsageError('access tokens need httpx, which is not installed: pip install "mcpgen[http,auth]"')
         return _Introspector(self, expected, time.time).verify

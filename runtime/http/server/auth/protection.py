@@ -89,7 +89,7 @@ class Protect:
         given: Mapping[str, Iterable[str]] = {} if implies is None else implies
         if not isinstance(cast("object", given), Mapping):
             raise UsageError(f"`implies` must be a mapping, such as {{'admin': ['read']}}, not {given!r}")
-        found = {scope: check_scopes(narrower, "implies") for scope, narrower in given.items()}
+        found = {scope: check_scopes(narrower, f"implies[{scope!r}]") for scope, narrower in given.items()}
         self.implies: Mapping[str, frozenset[str]] = _closure(found)
         method: Any = verify
         is_method = isinstance(cast("object", method), VerificationMethod) and not isinstance(
