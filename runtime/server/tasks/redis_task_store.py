@@ -15,7 +15,7 @@ from urllib.parse import quote
 import msgspec
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.protocol.argument_checks import check_numbers, check_texts
+from mcpgen.runtime.protocol.argument_checks import check_numbers, check_required_texts, check_texts
 from mcpgen.runtime.server.tasks import redis_task_scripts as scripts
 from mcpgen.runtime.server.tasks.memory_task_store import StoreBounds, counted_bytes
 from mcpgen.runtime.server.tasks.task_store import StoreFailed, StoreFull, TaskRecord
@@ -77,6 +77,7 @@ class RedisTaskStore:
         options: Mapping[str, Any] | None = None,
     ) -> None:
         check_numbers(timeout_seconds=timeout_seconds)
+        check_required_texts(url=url)
         check_texts(name=name)
         if not timeout_seconds > 0:
             raise UsageError("`timeout_seconds` must be greater than 0")

@@ -305,13 +305,14 @@ def test_servers_of_other_names_share_no_tasks(redis: RedisServer) -> None:
 @pytest.mark.parametrize(
     ("url", "options", "said"),
     [
+        (None, {}, "`url` must be a string"),
         ("http://127.0.0.1", {}, "`url` or `options` of RedisTaskStore"),
         ("redis://127.0.0.1", {"timeout_seconds": 0}, "`timeout_seconds` must be greater than 0"),
         ("redis://127.0.0.1", {"name": ""}, "`name` of RedisTaskStore"),
     ],
 )
 def test_an_argument_of_a_redis_store_that_makes_no_sense_is_found_at_once(
-    url: str, options: dict[str, Any], said: str
+    url: Any, options: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(UsageError, match=said):
         RedisTaskStore(url, **{"name": "s", **options})
