@@ -106,7 +106,7 @@ class HttpCluster:
         tasks = self._state.engine.tasks
         if tasks is not None and not tasks.is_shared:
             raise UsageError(
-                "with `cluster`, a server with tasks needs a task store that its workers share: pass "
+                "with `cluster` or `--redis`, a server with tasks needs a task store that its workers share: pass "
                 "`tasks=RedisTaskStore(url, name=…)` to the server, or SqliteTaskStore(path) on one machine"
             )
 
