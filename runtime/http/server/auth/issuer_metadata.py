@@ -42,21 +42,21 @@ async def issuer_endpoint(issuer: str, member: str) -> str:
     Raises:
         IssuerUnavailable: There is no such metadata now, or it belongs to another issuer.
     """
-    problem = f"{issuer} has no metadata"
+    missing, wrong = f"{issuer} has no metadata", ""  # most issuers have it at one of the URLs only
     for url in server_metadata_urls(issuer):
         try:
             found = await fetch_json(url)
         except IssuerUnavailable as unavailable:
-            problem = str(unavailable)
+            missing = str(unavailable)
             continue
         if found.get("issuer") != issuer:  # the characters must be the same (RFC 8414, 3.3)
-            problem = f"the metadata at {url} has another issuer; write `issuers` as the metadata does"
+            wrong = wrong or f"the metadata at {url} has another issuer; write `issuers` as the metadata does"
             continue
         try:
             return check_url(member, found.get(member))
         except UsageError as error:
-            problem = f"the metadata at {url} is of no use: {error}"
-    raise IssuerUnavailable(problem)
+            wrong = wrong or f"the metadata at {url} is of no use: {error}"
+    raise IssuerUnavailable(wrong or missing)
 
 
 async def fetch_json(
