@@ -591,6 +591,17 @@ async def test_a_server_that_stops_and_runs_again_takes_up_its_tasks(tmp_path: P
     assert "bread: decline None" == done["result"]["content"][0]["text"]
 
 
+async def test_what_a_full_disk_does_not_take_can_be_tried_again(tmp_path: Path) -> None:
+    store = SqliteTaskStore(tmp_path / "tasks.db")
+    database = store._connection()
+    (pages,) = database.execute("PRAGMA page_count").fetchone()
+    database.execute(f"PRAGMA max_page_count = {pages}")
+    names = (f"{number:0100}" for number in range(1000))
+    with pytest.raises(StoreFailed, match="database or disk is full"):  # not `StoreFull`, which no beat may raise
+        all(store.beat(each) for each in names)
+    store.close()
+
+
 @pytest.mark.slow
 async def test_a_full_disk_is_an_error_of_the_request_and_recovers(tmp_path: Path) -> None:
     store = SqliteTaskStore(tmp_path / "tasks.db")

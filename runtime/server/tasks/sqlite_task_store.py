@@ -256,7 +256,8 @@ class SqliteTaskStore:
             try:
                 yield database
             except BaseException:
-                database.execute("ROLLBACK")
+                if database.in_transaction:  # SQLite ends it itself if the disk is full
+                    database.execute("ROLLBACK")
                 raise
             database.execute("COMMIT")
 
@@ -335,14 +336,11 @@ def _explained(path: Path) -> Generator[None]:
     """Raise the errors of SQLite as those of a store.
 
     Raises:
-        StoreFull: The disk is full.
-        StoreFailed: The database is locked, damaged, or cannot be opened.
+        StoreFailed: The database is locked, damaged, or cannot be opened, or its disk is full.
     """
     try:
         yield
     except (sqlite3.Error, OSError, msgspec.DecodeError) as error:
-        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
-            raise StoreFull(f"there is no room on the disk of {path}") from error
         raise StoreFailed(f"{path}: {error}") from error
 
 
