@@ -361,7 +361,7 @@ def _tasks(is_wanted: Any) -> Iterable[Extension]:
     if not is_wanted:
         return ()
     from mcpgen.generated.extensions import tasks  # noqa: PLC0415 (few clients take tasks)
-    from mcpgen.runtime.client.tool_tasks import TaskWatcher  # noqa: PLC0415
+    from mcpgen.runtime.client.task_watcher import TaskWatcher  # noqa: PLC0415
     from mcpgen.runtime.protocol.extensions import Extension  # noqa: PLC0415
 
     return (Extension(tasks, handlers=TaskWatcher()),)

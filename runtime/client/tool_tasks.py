@@ -27,6 +27,7 @@ from mcpgen.runtime.client.outgoing_requests import check_call_options, encoded_
 from mcpgen.runtime.client.task_handle import StartedTool, TaskHandle
 from mcpgen.runtime.client.task_state import DescribedTask, TaskCancelled, TaskWait
 from mcpgen.runtime.client.task_support import TaskSupport
+from mcpgen.runtime.client.task_watcher import TaskWatcher, decode_task
 from mcpgen.runtime.errors import RequestLost, RequestRefused, RequestTimedOut, UnsupportedByPeer
 from mcpgen.runtime.limits import MAX_ID_CHARS
 from mcpgen.runtime.protocol.capabilities import has_capability
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.client.outgoing_requests import CallOptions, OnProgress
     from mcpgen.runtime.protocol.capabilities import ServerPeer
 
-__all__ = ["TaskWatcher", "ToolTasks", "finished_tool", "tool_tasks"]
+__all__ = ["ToolTasks", "finished_tool", "tool_tasks"]
 
 T = TypeVar("T")
 
@@ -63,36 +64,8 @@ class _TaskError(Struct):
     message: str
 
 
-_decode_found: Final = msgspec.json.Decoder(DescribedTask).decode
 _decode_error: Final = msgspec.json.Decoder(_TaskError).decode
 _decode_created: Final = msgspec.json.Decoder(_Created).decode
-
-
-class TaskWatcher(bindings.ClientHandlers[Any]):
-    """Passes the notifications of tasks to those who wait for the tasks.
-
-    Attributes:
-        waits: The open waits, by the id of the task.
-    """
-
-    def __init__(self) -> None:
-        self.waits: dict[str, list[TaskWait]] = {}
-        self.tasks: ToolTasks | None = None
-
-    async def task_status(self, params: bindings.TaskStatusNotificationParams, context: object, /) -> None:
-        """Pass a notification to those who wait for its task."""
-        del context
-        waits = self.waits.get(params.task_id)
-        if waits:
-            found = _decode_found(msgspec.json.encode(params))
-            for each in waits:  # a server can give one id to hundreds of calls
-                each.notify(found)
-
-    async def finish_result(self, result: Any, _context: object, /) -> Any:
-        """Wait for the task that a call with generated methods has become."""
-        if self.tasks is None or not isinstance(result, bindings.CreateTaskResult):
-            return result
-        return await self.tasks.wait_as_call(self.tasks.started("", result.task_id), None, None)
 
 
 class ToolTasks:
@@ -109,7 +82,7 @@ class ToolTasks:
         self._watcher = watcher
         self._support = TaskSupport()  # of a server of 2025-11-25
         if watcher is not None:
-            watcher.tasks = self
+            watcher.wait = self._wait_for_call
 
     async def call(self, params: dict[str, Any], options: CallOptions) -> Any:
         """Return the result of a tool, and wait for its task if it becomes one.
@@ -190,7 +163,7 @@ class ToolTasks:
 
     async def get(self, task_id: str) -> DescribedTask:
         """Return a task."""
-        return self._decode(_decode_found, await self._ask("tasks/get", {"taskId": task_id}), "tasks/get")
+        return self._decode(decode_task, await self._ask("tasks/get", {"taskId": task_id}), "tasks/get")
 
     async def cancel(self, task_id: str) -> None:
         """Cancel a task, unless it has ended.
@@ -216,6 +189,9 @@ class ToolTasks:
             # The response is not awaited: this task may be cancelled, and the server may be slow.
             self._session.cancel_task(self._engine.json_params({"taskId": task.task_id}))
             raise
+
+    async def _wait_for_call(self, task_id: str) -> Any:
+        return await self.wait_as_call(self.started("", task_id), None, None)
 
     async def wait(self, task: StartedTool, on_progress: OnProgress | None, seconds: float | None) -> Any:
         """Wait for a task, and return the result of its tool.

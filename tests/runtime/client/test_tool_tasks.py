@@ -32,7 +32,7 @@ from mcpgen.generated.v2026_07_28 import ElicitResult
 from mcpgen.runtime.client import tool_tasks
 from mcpgen.runtime.client.changes import Changes
 from mcpgen.runtime.client.task_state import DescribedTask, TaskWait
-from mcpgen.runtime.client.tool_tasks import TaskWatcher
+from mcpgen.runtime.client.task_watcher import TaskWatcher
 from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
