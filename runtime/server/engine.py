@@ -317,7 +317,7 @@ class Engine:
             UsageError: The server is one of several workers.
         """
         if self.on_change is not None:
-            raise UsageError("notify() does not reach the clients of other workers; serve without `cluster`")
+            raise UsageError("notify() does not reach the clients of other workers; serve without `cluster` (--redis)")
         await self._changes.deliver(lambda each: each.notify_extension(notification), notification)
 
     def send_extension(self, notification: ExtensionNotification, key: object, owner: str) -> None:
