@@ -50,7 +50,8 @@ async def issuer_endpoint(issuer: str, member: str) -> str:
             missing = str(unavailable)
             continue
         if found.get("issuer") != issuer:  # the characters must be the same (RFC 8414, 3.3)
-            wrong = wrong or f"the metadata at {url} has another issuer; write `issuers` as the metadata does"
+            told = f"the metadata at {url} has another issuer; write `issuers` (--auth-issuer) as the metadata does"
+            wrong = wrong or told
             continue
         try:
             return check_url(member, found.get(member))

@@ -101,7 +101,7 @@ async def refuse_scopes(  # noqa: PLR0913 (a message, and where it comes from)
     if state.tokens is not None and client.access is not None:
         return await state.tokens.refuse_scopes(send, client.access, needed, request_id=request_id, is_sse=is_sse)
     if needed:  # what its author protects must not be open because a server was started without `auth`
-        _LOG.error("a request was refused: it needs scopes, but asgi() has no `auth`")
+        _LOG.error("a request was refused: it needs scopes, but the server has no `auth` (--auth-issuer)")
         await responses.send_error(send, 403, _NO_TOKENS, request_id=request_id)
     return bool(needed)
 
