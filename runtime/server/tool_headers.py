@@ -105,4 +105,4 @@ class ToolHeaders:
     def _warn(self, tool: str, error: InvalidParamHeader) -> None:
         if tool not in self._warned and len(self._warned) < _MAX_WARNINGS:
             self._warned.add(tool)
-            _LOG.warning("no headers are listed for the tool %s, because of its input schema: %s", quoted(tool), error)
+            _LOG.warning("tools/list shows the tool %s without `x-mcp-header`: %s", quoted(tool), error)

@@ -284,7 +284,7 @@ async def test_an_annotation_that_breaks_the_rules_is_not_listed_and_its_tool_ca
     assert ["fine", "broken"] == [each["name"] for each in listed["tools"]]
     assert "x-mcp-header" not in json.dumps(listed)
     assert properties.keys() == listed["tools"][1]["inputSchema"]["properties"].keys()
-    assert "no headers are listed for the tool broken" in caplog.text
+    assert "tools/list shows the tool broken without `x-mcp-header`: " in caplog.text
     assert "result" in answer.json
 
 
