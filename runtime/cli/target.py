@@ -142,7 +142,7 @@ def parse_target(
         return Target(parse_url(words[0], headers, bearer_variable), "url")
     check_one_url(words)
     if headers or bearer_variable is not None:
-        raise click.UsageError("`--header` and `--bearer-env` need a URL; TARGET is a command.")
+        raise click.UsageError("`--header` and `--bearer-env` need a URL; TARGET is not a URL.")
     variables = parse_environment(environment)
     if len(words) > 1:
         _check_one_file(words)
