@@ -71,7 +71,7 @@ def split_address(address: object) -> tuple[str, int]:
     elif ":" in host:
         host = ""  # an IPv6 address without brackets: its port is ambiguous
     if not host or not port.isdecimal() or not port.isascii():
-        raise UsageError(f"{address!r} is not HOST:PORT, such as 127.0.0.1:8000 or [::1]:8000")
+        raise UsageError(f"the address {address!r} is not HOST:PORT, such as 127.0.0.1:8000 or [::1]:8000")
     if len(port) > _PORT_DIGITS or int(port) > _MAX_PORT:
         raise UsageError(f"{address!r} has the port {port[: _PORT_DIGITS + 1]}, which is not between 0 and {_MAX_PORT}")
     return host, int(port)

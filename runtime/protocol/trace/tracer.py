@@ -152,7 +152,7 @@ class Tracer:
             self._requests[_sender(draft)].add(known.id, request)
 
     def _batch(self, draft: Annotation, batch: Batch) -> None:
-        draft.kind, draft.revision, draft.summary = "batch", self._negotiated, f"{len(batch.items)} messages"
+        draft.kind, draft.revision, draft.summary = "batch", self._negotiated, _count(len(batch.items))
         if self._negotiated is None:
             draft.violate("frame", "", "batches are not allowed before `initialize` is answered")
         elif not allows_batches(self._negotiated):
@@ -324,6 +324,10 @@ class Tracer:
         if request.is_cancelled:
             draft.note("id", "/id", "the request was cancelled before")
         return request
+
+
+def _count(messages: int) -> str:
+    return "1 message" if messages == 1 else f"{messages} messages"
 
 
 def _sender(draft: Annotation) -> Sender:

@@ -225,7 +225,7 @@ class HttpCluster:
         body = envelope.encode_answer(answer) if body is None else body
         copied = ForSession(session.id, session.client.user, body, self._worker.number)
         if not await self._worker.send(receiver, copied) and await self._worker.is_alive(receiver):
-            raise ClusterUnavailable("the worker that waits for this answer does not listen now")
+            raise ClusterUnavailable("the worker that waits for this answer cannot be reached now")
 
     async def _pass_on_cancellations(self, session: HttpSession, messages: Iterable[Message | Malformed]) -> None:
         """Tell all workers which requests *messages* cancel."""
@@ -263,7 +263,7 @@ class HttpCluster:
             if await self._forward_stream(target, request, receive, send):
                 return True
             if await self._worker.is_alive(target):
-                raise ClusterUnavailable("the worker that has the stream does not listen now")
+                raise ClusterUnavailable("the worker that has the stream cannot be reached now")
             if last_event_id is not None:  # the events of its streams are in the cluster
                 if not is_of_get_stream(last_event_id):
                     return False
@@ -329,7 +329,7 @@ class HttpCluster:
         except RelayLost as lost:  # with its worker, or with the connection for messages
             _LOG.debug("a relayed request got no response: %r", lost)
         if await self._worker.is_alive(target):
-            raise ClusterUnavailable("the worker that has to answer does not listen now")
+            raise ClusterUnavailable("the worker that has to answer cannot be reached now")
         return False
 
     async def relay_message(
