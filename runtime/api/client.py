@@ -125,7 +125,9 @@ class Client(BaseClient):
             self._engine.call("tools/call", params, **options) if tasks is None else tasks.call(params, options)
         )
         result = as_tool_result(found)
-        return result if returns is None else value_as(name, result, returns)
+        if returns is None:
+            return result
+        return value_as(name, result, returns, max_values=self._engine.session.limits.max_values)
 
     async def start_tool(
         self, name: str, arguments: Mapping[str, object] | None = None, **options: Unpack[CallOptions]

@@ -35,6 +35,11 @@ class StartedTool(Struct, frozen=True):
 class TaskRequests(Protocol):
     """What a handle needs of the tasks of a server: `mcpgen.runtime.client.tool_tasks`."""
 
+    @property
+    def max_values(self) -> int:
+        """The most values of a text that is read as a value."""
+        ...
+
     async def get(self, task_id: str, /) -> DescribedTask:
         """Return a task."""
         ...
@@ -100,7 +105,9 @@ class TaskHandle:
             found = await self._tasks.wait(self._started, on_progress, timeout_seconds)
             self._result = found
         result = as_tool_result(found)
-        return result if returns is None else value_as(self._started.tool or "the task", result, returns)
+        if returns is None:
+            return result
+        return value_as(self._started.tool or "the task", result, returns, max_values=self._tasks.max_values)
 
     async def cancel(self) -> None:
         """Ask the server to cancel the task. Nothing happens if it has ended.

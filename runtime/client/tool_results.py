@@ -17,6 +17,7 @@ from msgspec import UNSET, ValidationError
 
 from mcpgen.runtime.errors import McpgenError, UsageError, printable, quoted
 from mcpgen.runtime.protocol.hash_collisions import hash_check
+from mcpgen.runtime.protocol.message_size import too_many_values
 from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.protocol.pattern_texts import pattern_check
 from mcpgen.runtime.protocol.value_types import (
@@ -120,8 +121,14 @@ def check_type(returns: Any) -> None:
     _target(returns)
 
 
-def value_as(tool: str, result: ToolResult, returns: type[T]) -> T:
+def value_as(tool: str, result: ToolResult, returns: type[T], *, max_values: int) -> T:
     """Return the value of a tool's result as the type *returns*.
+
+    Args:
+        tool: The name of the tool.
+        result: The result.
+        returns: The type.
+        max_values: The most values of a text that is JSON. In the message, such a text counted as one value.
 
     Raises:
         ToolFailed: The tool failed.
@@ -137,7 +144,9 @@ def value_as(tool: str, result: ToolResult, returns: type[T]) -> T:
         if result.structured_content is not UNSET:
             value = target.read_structured(result.structured_content)
         else:
-            value = target.read_text(result)
+            value = target.read_text(result, max_values)
+    except UnicodeEncodeError:
+        raise UnexpectedResult(tool, returns, "a text has half of a surrogate pair", result) from None
     except (ValidationError, RecursionError) as error:
         reason = str(error) if isinstance(error, ValidationError) else "it is nested too deeply"
         raise UnexpectedResult(tool, returns, reason, result) from None
@@ -171,7 +180,7 @@ class _Target(NamedTuple):
                     raise wrapped from None
         return self.read(cast("Any", content))
 
-    def read_text(self, result: ToolResult) -> Any:
+    def read_text(self, result: ToolResult, max_values: int) -> Any:
         if not result.content and self.takes_none:
             return None
         if not any(isinstance(each, models.TextContent) for each in result.content):
@@ -179,8 +188,13 @@ class _Target(NamedTuple):
         text = result.text
         if self.is_text:
             return self.read(text)
+        data = text.encode()
+        if too_many_values(data, max_values):
+            if data.lstrip().startswith((b"[", b"{")):
+                raise ValidationError(f"its text has more than {max_values} values (max_values)")
+            return self.read(text)  # a table, for example
         try:
-            value = msgspec.json.decode(text)
+            value = msgspec.json.decode(data)
         except (msgspec.DecodeError, RecursionError):
             return self.read(text)  # such as a date or a choice
         return self.read_structured(value)

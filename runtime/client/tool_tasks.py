@@ -84,6 +84,11 @@ class ToolTasks:
         if watcher is not None:
             watcher.wait = self._wait_for_call
 
+    @property
+    def max_values(self) -> int:
+        """The most values of a text that is read as a value."""
+        return self._session.limits.max_values
+
     async def call(self, params: dict[str, Any], options: CallOptions) -> Any:
         """Return the result of a tool, and wait for its task if it becomes one.
 

@@ -10,9 +10,10 @@ from typing import Annotated, Any, Literal, TypedDict
 import msgspec
 import pytest
 
-from mcpgen import Server, ToolError, ToolFailed, ToolResult, UnexpectedResult, UsageError, connect
+from mcpgen import ClientLimits, Server, ToolError, ToolFailed, ToolResult, UnexpectedResult, UsageError, connect
 from mcpgen.generated.registry import REVISIONS
 from mcpgen.generated.v2026_07_28 import CallToolResult, ImageContent, TextContent
+from mcpgen.runtime.client.tool_results import value_as
 
 pytestmark = pytest.mark.anyio
 
@@ -231,6 +232,52 @@ async def test_what_is_not_a_type_of_json_is_refused_before_the_tool_is_called(r
             await client.call_tool("count", returns=returns)
 
     assert [] == calls
+
+
+@pytest.mark.parametrize(
+    ("sent", "returns"),
+    [
+        ("[" + ",".join(["[]"] * 150) + "]", list),
+        ("[" + ",".join(["1e300"] * 20) + "]", list),  # slow numbers count as several
+        ("{" + ",".join(f'"{number}":1' for number in range(300)) + "}", object),
+    ],
+)
+async def test_a_text_with_too_many_values_is_not_decoded(sent: str, returns: Any) -> None:
+    """In the message it is one text, so the limit of the message does not count the values in it."""
+    async with connect(texts(sent), limits=ClientLimits(max_values=200)) as client:
+        started = await client.start_tool("text")
+        for call in (client.call_tool("text", returns=returns), started.result(returns=returns)):
+            with pytest.raises(UnexpectedResult, match=r"more than 200 values \(max_values\)"):
+                await call
+
+
+@pytest.mark.parametrize(
+    ("sent", "returns", "value"),
+    [
+        ('["' + "," * 300 + '"]', list, ["," * 300]),
+        ("1," * 300, str | list[int], "1," * 300),  # a table
+    ],
+)
+async def test_a_text_with_many_commas_is_read(sent: str, returns: Any, value: object) -> None:
+    async with connect(texts(sent), limits=ClientLimits(max_values=200)) as client:
+        assert value == await client.call_tool("text", returns=returns)
+
+
+@pytest.mark.parametrize("content", [{}, {"structured_content": {"result": "\ud800"}}])
+async def test_half_of_a_surrogate_pair_is_no_value(content: dict[str, Any]) -> None:
+    result = ToolResult(content=[TextContent(text="\ud800")], **content)
+    with pytest.raises(UnexpectedResult, match="half of a surrogate pair"):
+        value_as("text", result, list, max_values=1000)
+
+
+def texts(sent: str) -> Server:
+    made = Server("texts", version="1.0")
+
+    @made.tool(structured=False)
+    def text() -> CallToolResult:
+        return CallToolResult(content=[TextContent(text=sent)])
+
+    return made
 
 
 async def test_a_whole_number_with_a_fraction_of_zero_is_an_integer() -> None:
