@@ -442,3 +442,7 @@ def test_an_option_that_is_no_flag_is_refused() -> None:
 
 def test_the_reason_of_a_cancelled_task_cannot_control_a_terminal() -> None:
     assert "the task was cancelled: \\x1b[2J" == str(TaskCancelled("task", "\x1b[2J"))
+
+
+def test_a_poll_interval_of_hundreds_of_digits_is_a_long_one() -> None:
+    assert DescribedTask("one", "working", poll_interval_ms=10**400).poll_seconds > 10**6
