@@ -7,7 +7,6 @@ stays as it is, and goes to the server that lists it.
 from __future__ import annotations
 
 import logging
-import re
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
@@ -16,6 +15,7 @@ import anyio
 from msgspec.structs import replace
 
 from mcpgen.runtime.api.hosts.config import parse_config
+from mcpgen.runtime.api.hosts.uri_templates import template_fits
 from mcpgen.runtime.errors import (
     McpgenError,
     RequestRefused,
@@ -25,10 +25,10 @@ from mcpgen.runtime.errors import (
     UsageError,
     printable,
 )
-from mcpgen.runtime.limits import MAX_URI_CHARS
 from mcpgen.runtime.protocol.argument_checks import check_texts
 from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.transports.errors import ServerExited
+from mcpgen.runtime.transports.event_loops import next_turn
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
@@ -46,8 +46,8 @@ T = TypeVar("T")
 
 _LOG = logging.getLogger("mcpgen.client")
 
-# A part of a URI template in braces. What it stands for is up to the server; here, any text fits.
-_EXPRESSION = re.compile(r"\{[^{}]*\}")
+# The templates that are compared in one turn of the event loop. Each character takes up to 0.2 µs.
+_MAX_COMPARED_CHARS = 64 * 1024
 
 
 class NoServerConnected(TransportClosed):
@@ -274,13 +274,22 @@ class ClientGroup:
     async def _owner(self, uri: str) -> str:
         """Return the server of the resource *uri*. The lists are read if it is not known yet."""
         if uri not in self._owners:
-            servers = await self._listing("resources", "uri", uri) or [
-                server
-                async for server, each in self._items("resource_templates", {})
-                if _template_fits(each.uri_template, uri)
-            ]
+            servers = await self._listing("resources", "uri", uri) or await self._fitting(uri)
             self._owners[uri] = self._sole(uri, list(dict.fromkeys(servers)))
         return self._owners[uri]
+
+    async def _fitting(self, uri: str) -> list[str]:
+        """Return the server of each template that *uri* fits."""
+        found: list[str] = []
+        compared = 0
+        async for server, each in self._items("resource_templates", {}):
+            compared += len(each.uri_template)
+            if compared > _MAX_COMPARED_CHARS:
+                compared = len(each.uri_template)
+                await next_turn()
+            if template_fits(each.uri_template, uri):
+                found.append(server)
+        return found
 
     def _sole(self, what: str, servers: list[str]) -> str:
         if len(servers) == 1:
@@ -288,29 +297,6 @@ class ClientGroup:
         problem = f"the servers {', '.join(map(repr, servers))} all have" if servers else "no server lists"
         example = servers[0] if servers else next(iter(self._clients), "name")
         raise UsageError(f"{problem} {what!r}; use the client of one server, such as group[{example!r}]")
-
-
-def _template_fits(template: str, uri: str) -> bool:
-    """Return whether *uri* has the literal parts of *template*, in their order, and any text between them.
-
-    The template is the server's. As a regular expression, a dozen of ``.*`` would take years. One that is longer than
-    the URIs that a template reads fits none: a million expressions take a second.
-    """
-    if len(template) > MAX_URI_CHARS:
-        return False
-    first, *others = _EXPRESSION.split(template)
-    if not others:
-        return uri == first
-    last = others.pop()
-    at, end = len(first), len(uri) - len(last)
-    if at > end or not uri.startswith(first) or not uri.endswith(last):
-        return False
-    for each in others:  # the leftmost place leaves the most for the rest
-        found = uri.find(each, at, end)
-        if found < 0:
-            return False
-        at = found + len(each)
-    return True
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 
 from mcpgen import (
     ClientGroup,
@@ -25,7 +26,9 @@ from mcpgen import (
     UsageError,
     connect,
 )
-from mcpgen.runtime.api.hosts.client_group import _template_fits, prepare_group
+from mcpgen.runtime.api.hosts import client_group
+from mcpgen.runtime.api.hosts.client_group import prepare_group
+from mcpgen.runtime.api.hosts.uri_templates import template_fits
 from mcpgen.runtime.protocol.newest import models
 from tests.patience import PATIENCE_SECONDS
 
@@ -135,7 +138,39 @@ async def test_a_resource_is_read_from_the_server_that_lists_it_or_its_template(
     ],
 )
 def test_a_template_fits_what_has_its_texts_in_their_order(template: str, uri: str, fits: bool) -> None:  # noqa: FBT001
-    assert fits == _template_fits(template, uri)
+    assert fits == template_fits(template, uri)
+
+
+async def test_long_templates_are_compared_in_several_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page of a hostile server can have a million expressions, which take a second."""
+    long = Server("long", version="1", page_size=200)
+
+    def thing(a: str) -> str:
+        return a
+
+    for number in range(200):
+        long.resource(f"long:{number}/{'x' * 1000}/{{a}}", name=f"thing {number}")(thing)
+    turns: list[int] = []
+    compared: dict[int, int] = {}
+
+    def compare(template: str, uri: str) -> bool:
+        compared[len(turns)] = compared.get(len(turns), 0) + len(template)
+        return template_fits(template, uri)
+
+    async def count() -> None:
+        while True:
+            turns.append(1)
+            await checkpoint()
+
+    monkeypatch.setattr(client_group, "template_fits", compare)
+    async with await group_of(long=long) as group, anyio.create_task_group() as tasks:
+        tasks.start_soon(count)
+        with pytest.raises(UsageError, match="no server lists"):
+            await group.read_resource("other:one")
+        tasks.cancel_scope.cancel()
+
+    assert sum(compared.values()) > 200_000
+    assert max(compared.values()) <= 2 * 64 * 1024  # trio may run a task twice between two runs of another
 
 
 @pytest.mark.slow
