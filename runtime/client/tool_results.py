@@ -21,6 +21,7 @@ from mcpgen.runtime.protocol.message_size import too_many_values
 from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.protocol.pattern_texts import pattern_check
 from mcpgen.runtime.protocol.value_types import (
+    TooManyErrors,
     any_object,
     any_schema,
     pydantic_type,
@@ -238,6 +239,8 @@ def _read_value(convert: Callable[[object], Any], value: object) -> Any:
     try:
         return convert(value)
     except ValidationError as error:
+        if isinstance(error.__cause__, TooManyErrors):
+            raise
         try:
             return convert(whole_numbers(value))
         except ValidationError:

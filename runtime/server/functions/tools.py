@@ -38,7 +38,7 @@ from mcpgen.runtime.protocol.hash_collisions import hash_check
 from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.protocol.param_headers import InvalidParamHeader, Rule, param_headers_of
 from mcpgen.runtime.protocol.pattern_texts import has_decimals, pattern_check
-from mcpgen.runtime.protocol.value_types import any_object, whole_numbers
+from mcpgen.runtime.protocol.value_types import TooManyErrors, any_object, whole_numbers
 from mcpgen.runtime.server.functions.awaitables import exit_refused, is_async, may_wait
 from mcpgen.runtime.server.functions.results import (
     NonconformingResult,
@@ -183,7 +183,9 @@ class Tool(Struct, frozen=True):
             self._check(given)
         try:
             return msgspec.convert(given, self._arguments, str_keys=True, dec_hook=any_object)
-        except ValidationError:
+        except ValidationError as error:
+            if isinstance(error.__cause__, TooManyErrors):
+                raise
             return msgspec.convert(whole_numbers(given), self._arguments, str_keys=True, dec_hook=any_object)
 
     def _invalid_arguments(self, error: Exception, context: BaseContext) -> models.CallToolResult:

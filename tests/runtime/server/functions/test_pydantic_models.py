@@ -10,7 +10,7 @@ import enum
 import subprocess
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import jsonschema
 import msgspec
@@ -20,6 +20,7 @@ from typing_extensions import TypedDict  # pydantic requires it on Python 3.11
 
 from mcpgen import Server, UnexpectedResult, UsageError, connect
 from mcpgen.generated.registry import REVISIONS
+from mcpgen.generated.v2026_07_28 import CallToolResult
 
 pytestmark = pytest.mark.anyio
 
@@ -38,6 +39,19 @@ class Person(pydantic.BaseModel):
     color: Color = Color.RED
     home: Address | None = None
     friends: list[Person] = []
+
+
+class Row(pydantic.BaseModel):
+    """A model that counts how often it is read."""
+
+    reads: ClassVar[list[object]] = []
+    name: str
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def count(cls, value: object) -> object:
+        cls.reads.append(value)
+        return value
 
 
 class Strict(pydantic.BaseModel):
@@ -163,6 +177,29 @@ async def test_many_refused_fields_are_listed_up_to_ten() -> None:
         result = await client.call_tool("it", {"value": [{}] * 12})
 
     assert result.text.endswith("`9.city`: Field required; and 2 more - at `$.value`")
+
+
+async def test_thousands_of_errors_are_counted_and_not_listed() -> None:
+    """To list them takes seconds, and so does each further attempt to read the value."""
+    server = Server("rows")
+
+    @server.tool
+    def add(rows: list[Row]) -> None: ...
+
+    @server.tool(structured=False)
+    def rows() -> CallToolResult:
+        return CallToolResult(content=[], structured_content={"result": [{}] * 1500})
+
+    async with connect(server) as client:
+        Row.reads.clear()
+        refused = await client.call_tool("add", {"rows": [{}] * 1500})
+        assert refused.text == "Invalid arguments for tool add: it has 1500 errors - at `$.rows`"
+        assert len(Row.reads) <= 2 * 1500  # to decode the request, and to name the error
+
+        Row.reads.clear()
+        with pytest.raises(UnexpectedResult, match="it has 1500 errors"):
+            await client.call_tool("rows", returns=list[Row])
+        assert len(Row.reads) == 1500
 
 
 async def test_a_model_that_was_changed_to_another_type_is_an_error_that_keeps_its_value(
