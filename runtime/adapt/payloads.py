@@ -60,15 +60,15 @@ class Payload(Struct, frozen=True):
             InvalidPayload: It is not JSON, or not of one of these types.
         """
         data = self._encode(value)
-        failure: msgspec.DecodeError | None = None
+        found = ""  # the message alone: the exception would keep this frame, and so the data, in a cycle
         for annotation, decode in zip(self.types, self.decoders, strict=True):
             try:
                 return decode(data), annotation
             except RecursionError:
                 raise self.too_deep() from None
             except msgspec.DecodeError as error:
-                failure = failure or error
-        reason, pointer = _placed(str(failure), value)
+                found = found or str(error)
+        reason, pointer = _placed(found, value)
         raise self.invalid(reason, pointer)
 
     def invalid(self, reason: str, pointer: str = "") -> InvalidPayload:

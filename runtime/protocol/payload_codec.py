@@ -358,13 +358,14 @@ def _decoder(decoders: Sequence[Callable[[bytes], Any]]) -> Callable[[Any], Any]
         return decoders[0]
 
     def decode(data: bytes) -> Any:
-        failure: Exception | None = None
+        # The message alone: the exception would keep this frame, and so the data, in a cycle until the next collection.
+        reason = ""
         for each in decoders:
             try:
                 return each(data)
             except msgspec.ValidationError as error:
-                failure = failure or error
-        raise failure or msgspec.DecodeError("there is no type to decode it as")
+                reason = reason or str(error)
+        raise msgspec.ValidationError(reason or "there is no type to decode it as")
 
     return decode
 
@@ -380,6 +381,8 @@ def explained(payload: Payload, data: bytes | Raw, error: Exception) -> InvalidP
     except RecursionError:
         return payload.too_deep()
     except (msgspec.DecodeError, UnicodeDecodeError) as found:
-        error = found
+        reason = str(found)
+    else:
+        reason = str(error)
     # It is not JSON, so there is no pointer; and the message may quote as much as the peer sent.
-    return payload.invalid(str(error).partition(" - at ")[0][:MAX_REASON_CHARS])
+    return payload.invalid(reason.partition(" - at ")[0][:MAX_REASON_CHARS])

@@ -96,8 +96,13 @@ def break_off(http: Http, tool: str) -> None:
 
 
 def be_refused(http: Http, _tool: str) -> None:
-    """Send what is refused: no JSON, too long an id, and invalid arguments."""
-    for body in (f"{TEXT}".encode(), call("wait", identity=f'"{TEXT}"'), call("wait", f'{{"text":["{TEXT}"]}}')):
+    """Send what is refused: no JSON, too long an id, and invalid arguments and params."""
+    for body in (
+        f"{TEXT}".encode(),
+        call("wait", identity=f'"{TEXT}"'),
+        call("wait", f'{{"text":["{TEXT}"]}}'),
+        call("wait", f'"{TEXT}"'),
+    ):
         for _ in range(TIMES):
             assert http.ask(stateless(body, name="wait")).body
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -665,3 +667,37 @@ def test_losses_are_logged_for_whoever_debugs(caplog: pytest.LogCaptureFixture) 
 
     assert 1 == len(caplog.messages)
     assert "the params of tools/call: defaulted at /_meta/" in caplog.messages[0]
+
+
+# --- memory
+
+
+@pytest.mark.parametrize(
+    ("method", "part", "invalid"),
+    [
+        ("tools/call", "params", b'{"name":"echo","arguments":"%s"}'),
+        ("elicitation/create", "result", b'{"action":"%s"}'),
+    ],
+)
+def test_an_invalid_payload_is_freed_at_once(method: str, part: str, invalid: bytes) -> None:
+    made = codec(NEWEST, "2025-11-25")
+    read_part = made.incoming_request(method).params if part == "params" else made.outgoing_request(method).result
+
+    def refuse() -> None:
+        with pytest.raises(InvalidPayload):
+            read_part(Raw(invalid % (b"x" * 100_000)))
+
+    refuse()  # what is made once is there then
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        refuse()
+        gc.collect()
+        left = [type(each).__name__ for each in gc.garbage if isinstance(each, BaseException | FrameType)]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+
+    assert left == []
