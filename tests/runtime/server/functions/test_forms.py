@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 
 from mcpgen import Context, Server, UsageError
 from mcpgen.runtime.server import elicitation_forms
-from mcpgen.runtime.server.elicitation_forms import form_schema
+from mcpgen.runtime.server.elicitation_forms import find_mismatch, form_schema
 from mcpgen.runtime.server.functions.schemas import schema_of
 from tests.specification.server.revision_client import client
 
@@ -246,3 +246,25 @@ def test_a_value_in_place_of_a_type_and_fields_without_properties_are_named(requ
 def test_a_type_without_a_hash_is_refused_as_any_other_that_cannot_be_a_form() -> None:
     with pytest.raises(UsageError, match="has no JSON Schema"):
         form_schema(Annotated[str, ["of another library"]])  # type: ignore[arg-type] # it is no class
+
+
+class Counted(str):
+    """A choice that counts how often it is compared."""
+
+    __slots__ = ()
+    compared = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        Counted.compared += 1
+        return super().__eq__(other)
+
+
+def test_an_item_is_looked_up_among_the_choices_instead_of_being_compared_with_each() -> None:
+    names = [f"choice {number}" for number in range(200)]
+    schema = {"properties": {"all": {"type": "array", "items": {"enum": list(map(Counted, names))}}}}
+    Counted.compared = 0
+
+    assert find_mismatch({"all": [names[-1]] * 1000}, schema) is None
+    assert find_mismatch({"all": [names[-1], "none"]}, schema) == ("/all", "one of its items is not one of the choices")
+    assert Counted.compared < 2000
