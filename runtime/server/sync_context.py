@@ -16,7 +16,7 @@ from mcpgen.runtime.errors import TransportClosed, UsageError
 from mcpgen.runtime.transports.event_loops import running_loop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 
     from mcpgen.runtime.protocol.log_levels import Level
     from mcpgen.runtime.protocol.newest import models
@@ -132,7 +132,20 @@ class SyncContext:
                 f"ctx.sync.{name}() was called in a thread that the server did not start; call it in the thread in "
                 "which the server called the function"
             ) from error
-        return from_thread.run(partial(method, *arguments, **named))
+        failures: list[Exception] = []
+        result = from_thread.run(_kept, failures, partial(method, *arguments, **named))
+        if failures:
+            raise failures.pop()
+        return cast("T", result)
+
+
+async def _kept(failures: list[Exception], method: Callable[[], Awaitable[T]]) -> T | None:
+    """Return the result of *method*; add what it raises to *failures*. anyio would keep that in a cycle."""
+    try:
+        return await method()
+    except Exception as error:  # noqa: BLE001 (raised by the caller, in its thread)
+        failures.append(error)
+        return None
 
 
 def awaited(method: F) -> F:

@@ -82,7 +82,10 @@ class WorkerThreads:
             if caller is not None:
                 await caller.turns.wait_to_run(caller.owner)
             # A limiter of its own, because the number of threads is limited here.
-            return await to_thread.run_sync(work.run, limiter=anyio.CapacityLimiter(1), abandon_on_cancel=True)
+            result = await to_thread.run_sync(work.run, limiter=anyio.CapacityLimiter(1), abandon_on_cancel=True)
+            if work.failures:
+                raise work.failures.pop()
+            return result
         finally:
             work.abandon()
 
@@ -220,16 +223,19 @@ class Work:
         threads: What runs it.
         owner: For whom it runs.
         heir: The owner that gets its slot, because it gave way; None for the next one.
+        failures: What the function raised, if the call still waits for it.
     """
 
-    __slots__ = ("_argument", "_begun", "_function", "heir", "owner", "threads")
+    __slots__ = ("_argument", "_begun", "_function", "_is_over", "failures", "heir", "owner", "threads")
 
     def __init__(self, threads: WorkerThreads, owner: str, function: Callable[[Any], Any], argument: Any) -> None:
         self.threads: WorkerThreads = threads
         self.owner: str = owner
         self.heir: str | None = None
+        self.failures: list[BaseException] = []
         self._function = function
         self._argument = argument
+        self._is_over = False
         self._begun = threading.Lock()  # acquired once, by the thread that begins or by the call that ends before
 
     def run(self) -> Any:
@@ -239,11 +245,16 @@ class Work:
         WORK.set(self)  # of the thread: anyio runs each function in a context of its own
         try:
             return self._function(self._argument)
+        except BaseException as error:  # noqa: BLE001 (anyio would keep what is raised, and so the call, in a cycle)
+            if not self._is_over:
+                self.failures.append(error)
+            return None
         finally:
             self.threads.release(self)
 
     def abandon(self) -> None:
-        """Release the slot if the thread has not begun, and will not."""
+        """End the call; release the slot if the thread has not begun, and will not."""
+        self._is_over = True
         if self._begun.acquire(blocking=False):
             self.threads.release(self)
 

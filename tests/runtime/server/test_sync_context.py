@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
+import logging
 import threading
+from types import FrameType
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -220,3 +223,36 @@ async def test_a_cancelled_plain_function_ends_at_its_next_synchronous_call(serv
         assert await anyio.to_thread.run_sync(ended.wait, PATIENCE_SECONDS)
 
     assert ["the request is over, because the client has cancelled it or has disconnected"] == reached
+
+
+@pytest.mark.parametrize("asks", [False, True])
+async def test_a_call_whose_plain_function_fails_is_freed_without_a_garbage_collection(
+    server: Server, monkeypatch: pytest.MonkeyPatch, *, asks: bool
+) -> None:
+    @server.tool
+    def fail(ctx: Context) -> str:
+        if asks:
+            ctx.sync.elicit("How many?", Form)  # raises, because the client cannot be asked
+        raise ValueError("mine")
+
+    async def call() -> None:
+        async with connect(server, revisions=["2025-11-25"]) as client:
+            for _ in range(3):  # the thread keeps the last one
+                assert (await client.call_tool("fail")).is_error
+
+    monkeypatch.setattr(logging.getLogger("mcpgen"), "propagate", False)  # pytest keeps what is logged
+    await call()  # what is made once is there then
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        await call()
+        gc.collect()
+        frames = [each for each in gc.garbage if isinstance(each, FrameType)]
+        left = {each.f_code.co_name for each in frames} & {"fail", "elicit"}
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+
+    assert left == set()
