@@ -235,7 +235,7 @@ class Changes:
             with scope:
                 await self.renew()
         except McpgenError as failure:
-            _LOG.info("the stream of changes is not opened again before it is read: %s", failure)
+            _LOG.info("the stream of changes was not opened again; the next read tries again: %s", failure)
         finally:
             self._renewal = None
             ended.set()
