@@ -171,7 +171,7 @@ async def collect_input(
         reason = f"it has {count} requests, more than `max_in_flight` ({limits.max_in_flight})"
         raise invalid_result(session, method, reason, "/inputRequests")
     if session.input_count + count > limits.max_in_flight:
-        reason = "with those of other calls, the client would handle more than `max_in_flight` requests of the server"
+        reason = "the client would handle more than `max_in_flight` requests of the server, with those of other calls"
         raise invalid_result(session, method, reason, "/inputRequests")
     if session.input_bytes + size > limits.max_in_flight_bytes:
         reason = "the requests of the server, with those of other calls, are too large (`max_in_flight_bytes`)"
