@@ -16,7 +16,7 @@ from msgspec import Struct, StructMeta, ValidationError, field
 from msgspec.structs import force_setattr
 
 from .structs import ConstantsMeta
-from .validation import Checked, Settle, Settler, settler, unwrap
+from .validation import Checked, Settle, Settler, settler, shortened, unwrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,7 +129,7 @@ class AnyOf(Settler):
                 try:
                     settled.append(candidate.settle(value))
                 except ValidationError as error:
-                    errors.append((candidate, f"{candidate.name}: {error}"))
+                    errors.append((candidate, f"{candidate.name}: {shortened(error)}"))
         if settled:
             best = settled[0] if len(settled) == 1 else max(settled, key=_rank)
             if errors:

@@ -22,7 +22,18 @@ from msgspec.structs import force_setattr
 
 from .structs import JSON, Model, Open
 
-__all__ = ["Checked", "CheckedMeta", "Settle", "Settler", "decode", "decoder", "misplaced", "settler", "unwrap"]
+__all__ = [
+    "Checked",
+    "CheckedMeta",
+    "Settle",
+    "Settler",
+    "decode",
+    "decoder",
+    "misplaced",
+    "settler",
+    "shortened",
+    "unwrap",
+]
 
 T = TypeVar("T")
 Settle: TypeAlias = Callable[[Any], Any]
@@ -203,13 +214,23 @@ def _made_of(annotation: Any) -> Any:
     return typing.get_origin(base)
 
 
+# Values are shown in part only. The place, which is at the end, is shorter than half of this.
+_MAX_CHARS = 2000
+
 _PLACE = re.compile(r"(?P<what>.*?)(?: in `(?P<inner>[^`]*)`)?(?: - at `\$(?P<path>[^`]*)`)?", re.DOTALL)
+
+
+def shortened(error: ValidationError) -> str:
+    """Return the message of *error*, without the middle of a long one: msgspec repeats a wrong value of megabytes."""
+    text = str(error)
+    return text if len(text) <= _MAX_CHARS else f"{text[: _MAX_CHARS // 2]}…{text[-_MAX_CHARS // 2 :]}"
 
 
 def _placed(error: ValidationError, wire: str) -> str:
     """Return the message of *error* with the path from the key *wire* on; msgspec adds the path to the object."""
-    match = _PLACE.fullmatch(str(error))
-    what, inner, path = match.group("what", "inner", "path") if match else (str(error), None, None)
+    text = shortened(error)
+    match = _PLACE.fullmatch(text)
+    what, inner, path = match.group("what", "inner", "path") if match else (text, None, None)
     below = inner if inner and inner[0] == "[" else f".{inner}" if inner else ""
     return f"{what} in `{wire}{path or ''}{below}`"
 

@@ -208,6 +208,32 @@ def test_an_error_reads_the_same_whenever_it_comes() -> None:
     assert ["Expected `str`, got `int` - at `$.text`"] * 2 == messages
 
 
+LONG = "\x7f" * 100_000
+ASKED = '{"message":"","requestedSchema":{"type":"object","properties":{"a":{"type":"%s"}}}}'
+RETRIED = (
+    '{"name":"t","inputResponses":{"a":{"action":"%s"}},"_meta":{"io.modelcontextprotocol/protocolVersion":"",'
+    '"io.modelcontextprotocol/clientCapabilities":{}}}'
+)
+
+
+@pytest.mark.parametrize(
+    ("decode", "kind", "message", "place"),
+    [
+        (sessions.decode, sessions.ElicitRequestFormParams, ASKED, "requestedSchema.properties[...]"),
+        (stateless.decode, stateless.CallToolRequestParams, RETRIED, "inputResponses[...].action"),
+    ],
+)
+def test_the_error_about_a_long_value_is_short_and_names_the_place(
+    decode: Any, kind: Any, message: str, place: str
+) -> None:
+    """msgspec repeats the value for each arm, and each level around the union would read all of it again."""
+    with pytest.raises(msgspec.ValidationError) as caught:
+        decode(message % LONG, kind)
+
+    assert len(str(caught.value)) < 5000
+    assert str(caught.value).endswith(f" in `{place}`")
+
+
 def test_text_that_is_not_utf_8_is_not_json(mcp: ModuleType) -> None:
     with pytest.raises(msgspec.DecodeError, match="not UTF-8"):
         mcp.decode(b'{"type":"text","text":"\xff"}', mcp.TextContent)
