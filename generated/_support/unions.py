@@ -149,11 +149,8 @@ class AnyOf(Settler):
 
         The schema of that arm accepts 1.0 as an integer. Another arm would drop keys silently.
         """
-        import json  # noqa: PLC0415 (it takes a millisecond, and few values get here)
-
-        text = json.dumps(value, default=repr, skipkeys=True)  # on construction, it may hold values that are not JSON
-        written = json.loads(text, parse_float=_integer_if_it_is_one)
-        if json.dumps(written) == text:
+        written, is_changed = _with_integers(value)
+        if not is_changed:
             return
         for candidate, message in errors:
             try:
@@ -172,10 +169,28 @@ def _rank(value: Any) -> tuple[int, bool]:
     return _count_keys(value), isinstance(value, Struct)
 
 
-def _integer_if_it_is_one(text: str) -> float:
-    """Return the number *text*; 1.0 becomes the integer 1."""
-    number = float(text)
-    return int(number) if number.is_integer() else number
+_CONTAINERS = (dict, list)
+
+
+def _with_integers(value: Any) -> tuple[Any, bool]:
+    """Return a copy of *value* in which 1.0 is the integer 1, and whether it has such a number."""
+    made: list[Any] = [value]
+    pending: list[Any] = [made]
+    copies: dict[int, Any] = {}  # on construction, a value may hold itself
+    is_changed = False
+    while pending:
+        held = pending.pop()
+        for key, each in held.items() if hasattr(held, "items") else enumerate(held):
+            kind = type(each)
+            if kind is float:
+                if each.is_integer():
+                    held[key], is_changed = int(each), True
+            elif kind in _CONTAINERS:
+                if id(each) not in copies:
+                    copies[id(each)] = each.copy()
+                    pending.append(copies[id(each)])
+                held[key] = copies[id(each)]
+    return made[0], is_changed
 
 
 def _count_keys(value: Any) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
@@ -206,6 +207,29 @@ def test_an_error_reads_the_same_whenever_it_comes() -> None:
         messages.append(str(caught.value))
 
     assert ["Expected `str`, got `int` - at `$.text`"] * 2 == messages
+
+
+def test_little_is_called_for_an_arm_that_does_not_fit() -> None:
+    """A message can have thousands of such values."""
+    calls: list[str] = []
+    sessions.decode('{"uri":"a","text":"b"}', sessions.EmbeddedResourceResource)  # makes the arms
+    sys.setprofile(lambda frame, event, _: calls.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        for _ in range(100):
+            sessions.decode('{"uri":"a","text":"b","blob":1.0}', sessions.EmbeddedResourceResource)
+    finally:
+        sys.setprofile(None)
+
+    assert len(calls) < 100 * 20
+
+
+def test_a_value_that_holds_itself_is_read_to_its_end() -> None:
+    meta: dict[str, Any] = {"n": 1.0}
+    meta["self"] = meta
+    given: Any = {"uri": "a", "text": "b", "blob": 1.0, "_meta": meta}
+    resource = sessions.EmbeddedResource(resource=given).resource
+
+    assert isinstance(resource, sessions.TextResourceContents)
 
 
 LONG = "\x7f" * 100_000
