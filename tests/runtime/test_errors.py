@@ -5,11 +5,15 @@ from __future__ import annotations
 import importlib
 import re
 from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 
 import mcpgen
 from mcpgen import runtime
 from mcpgen.runtime import errors, limits
-from mcpgen.runtime.errors import InvalidPayload, McpgenError, UnsupportedByPeer
+from mcpgen.runtime.errors import InvalidPayload, McpgenError, RequestError, RequestRefused, UnsupportedByPeer
+
+if TYPE_CHECKING:
+    import pytest
 
 DRAWN = re.compile(r"(?P<indent>(?:│   |    )*)(?:├── |└── )(?P<name>\w+)(?:.*\((?P<module>mcpgen\.[\w.]+)\))?")
 
@@ -53,6 +57,22 @@ def test_an_error_without_a_revision_names_none() -> None:
 
     assert "an error of rooms/list is not valid at /data: no JSON" == str(invalid)
     assert "roots/list cannot be sent to this peer: the client has not sent initialize" == str(unsupported)
+
+
+def test_each_control_character_of_a_long_error_is_escaped_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server can send millions of them, also as lines of one character."""
+    calls: list[str] = []
+    escape: Any = vars(errors)["_escaped"]
+
+    def counted(character: str) -> str:
+        calls.append(character)
+        return str(escape(character))
+
+    monkeypatch.setattr(errors, "_escaped", counted)
+    refused = RequestRefused("tools/call", RequestError(1, "a\x7f\r\n\x1b\n" * 1000))
+
+    assert "tools/call was answered with an error: " + "\n".join(["a\\x7f", "\\x1b"] * 1000) + " (1)" == str(refused)
+    assert len(calls) < 10
 
 
 def test_the_modules_that_limits_refers_to_exist() -> None:
