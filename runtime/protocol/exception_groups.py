@@ -1,4 +1,4 @@
-"""The one exception that a group of exceptions stands for."""
+"""The one exception that a group of exceptions stands for, and what exceptions keep."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mcpgen.runtime.errors import UnsupportedByPeer
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["joined_unsupported", "sole_exception"]
+__all__ = ["forget_frames", "joined_unsupported", "sole_exception"]
 
 E = TypeVar("E", bound=BaseException)
 
@@ -50,3 +50,21 @@ def _merge(target: dict[str, object], more: Mapping[str, object]) -> None:
         inner = dict(cast("Mapping[str, object]", target.get(key) or {}))
         _merge(inner, cast("Mapping[str, object]", each))
         target[key] = inner
+
+
+def forget_frames(failure: BaseException) -> None:
+    """Drop the tracebacks of *failure*, of its causes and contexts, and of the exceptions in groups among them.
+
+    One of their frames may refer to one of these exceptions, and the only exception of a group often has the group as
+    its context. Then the request, which may be large, would be kept until the next garbage collection, which comes late
+    (`process_memory`).
+    """
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [failure]
+    while waiting:
+        each = waiting.pop()
+        if each is not None and id(each) not in seen:
+            seen.add(id(each))
+            each.__traceback__ = None
+            waiting += (each.__cause__, each.__context__)
+            waiting += each.exceptions if isinstance(each, BaseExceptionGroup) else ()

@@ -10,11 +10,12 @@ import anyio
 from msgspec import UNSET
 
 from mcpgen.runtime.errors import RequestError
+from mcpgen.runtime.protocol.exception_groups import forget_frames
 from mcpgen.runtime.protocol.metrics import has_metrics, record_duration
 from mcpgen.runtime.protocol.negotiation import read_meta
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.protocol.spans import Operation, has_opentelemetry, server_span
-from mcpgen.runtime.server import dispatcher, error_mapping, input_required
+from mcpgen.runtime.server import dispatcher, input_required
 from mcpgen.runtime.server.context import Context
 from mcpgen.runtime.server.ledger import change_bytes, request_bytes
 from mcpgen.runtime.server.request_results import collect_input, wait_for_client
@@ -278,9 +279,10 @@ class Connection(SessionOutput):
             dispatcher.complete(session, exchange, result)
         except BaseException as failure:  # the boundary: a handler's failure becomes an error response
             if is_cancellation(failure):
+                forget_frames(failure)  # asyncio's task groups keep it in a frame
                 raise
             dispatcher.fail(session, exchange, failure)
-            error_mapping.forget_frames(failure)
+            forget_frames(failure)
         finally:
             task = exchange.task
             if task is None and exchange.request is None and exchange.unsent_response is None:  # stopped while parked

@@ -21,6 +21,7 @@ from mcpgen.runtime.adapt.json_pointer import is_array
 from mcpgen.runtime.errors import InvalidPayload, MalformedFrame, RequestError, UnsupportedByPeer, quoted
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import client_peer
+from mcpgen.runtime.protocol.exception_groups import forget_frames
 from mcpgen.runtime.protocol.framing import OversizedLine
 from mcpgen.runtime.protocol.messages import (
     Batch,
@@ -195,7 +196,7 @@ def _take_request(session: ServerSession, message: Request, batch: BatchResponse
             request = _open(session, message, meta, batch, size)
     except Exception as error:  # noqa: BLE001 (the boundary: the client gets an answer in any case)
         body = envelope.error_json(error_mapping.as_request_error(error, message.method, debug=session.engine.debug))
-        error_mapping.forget_frames(error)
+        forget_frames(error)
         # Stateless revisions have no batches, so the error is not part of one either.
         in_batch = batch if isinstance(meta.revision, UnsetType) else None
         _respond(session, envelope.encode_error(message.id, body), in_batch)
@@ -214,7 +215,7 @@ def _take_request(session: ServerSession, message: Request, batch: BatchResponse
             _serve(session, message, request, read_meta(message.params))
     except Exception as error:  # noqa: BLE001 (the boundary: methods such as `capabilities` of an author's object may fail)
         body = envelope.error_json(error_mapping.as_request_error(error, message.method, debug=session.engine.debug))
-        error_mapping.forget_frames(error)
+        forget_frames(error)
         session.reply(request, ResponseBody(body, is_error=True))
 
 

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 __all__ = [
     "as_request_error",
     "error_body",
-    "forget_frames",
     "lacks_capability",
     "unsupported_error",
     "unsupported_tool_result",
@@ -255,15 +254,3 @@ def lacks_capability(body: ResponseBody) -> bool:
 def _is_unhandled(failure: BaseException) -> bool:
     """Whether *failure* is ``Unhandled``, of which the bindings of each revision have their own."""
     return type(failure).__name__ == "Unhandled" and type(failure).__module__.endswith("._support.methods")
-
-
-def forget_frames(failure: BaseException) -> None:
-    """Drop the tracebacks of *failure*.
-
-    One of their frames may refer to *failure*. Then the request, which may be large, would be kept until the next
-    garbage collection, which comes late (`process_memory`).
-    """
-    each: BaseException | None = failure
-    while each is not None and each.__traceback__ is not None:
-        each.__traceback__ = None
-        each = each.__cause__ or each.__context__

@@ -33,7 +33,7 @@ from mcpgen.runtime.errors import (
     quoted,
 )
 from mcpgen.runtime.protocol.argument_checks import check_flags, check_icons
-from mcpgen.runtime.protocol.exception_groups import sole_exception
+from mcpgen.runtime.protocol.exception_groups import forget_frames, sole_exception
 from mcpgen.runtime.protocol.hash_collisions import hash_check
 from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.protocol.param_headers import InvalidParamHeader, Rule, param_headers_of
@@ -176,7 +176,9 @@ class Tool(Struct, frozen=True):
             failure.__cause__ = error
             return self._failed(failure, context)
         except Exception as error:  # noqa: BLE001 (where a tool's failure becomes its result)
-            return self._failed(error, context)
+            result = self._failed(error, context)
+            forget_frames(error)
+            return result
 
     def _decode(self, given: dict[str, object]) -> Struct:
         if self._check is not None:

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import json
 from contextlib import suppress
+from types import FrameType
 from typing import Any
 
 import anyio
@@ -432,7 +433,10 @@ async def test_a_refused_request_to_the_client_raises_an_error_that_names_the_li
         await wire.say(json.dumps(answer).encode())
 
 
-@pytest.mark.parametrize("end", ["refused", "caught", "failed", "cancelled", "answered"])
+@pytest.mark.parametrize(
+    "end",
+    ["refused", "caught", "failed", "failed in a group", "group failed", "cancelled", "group cancelled", "answered"],
+)
 @pytest.mark.slow
 async def test_what_has_ended_is_freed_without_a_garbage_collection(end: str) -> None:
     server = made(max_waiting=1)
@@ -450,12 +454,31 @@ async def test_what_has_ended_is_freed_without_a_garbage_collection(end: str) ->
             await ctx.elicit("Who?", FORM)
         return "caught"
 
+    @server.tool
+    async def fail_in_group() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(fail)
+
+    @server.tool
+    async def fail_with_group() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(asyncio.sleep(600))
+            raise ValueError("mine")
+
+    @server.tool
+    async def wait_in_group() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(asyncio.sleep(600))
+
     async with connected(server) as wire:
         frames = {
             "refused": [call(2, "ask")],  # for there is no room to wait
             "caught": [call(2, "catch")],
             "failed": [call(2, "fail")],
+            "failed in a group": [call(2, "fail_in_group")],
+            "group failed": [call(2, "fail_with_group")],
             "cancelled": [call(2, "wait"), message("notifications/cancelled", requestId=2)],
+            "group cancelled": [call(2, "wait_in_group"), message("notifications/cancelled", requestId=2)],
             "answered": [call(2, "echo")],
         }[end]
         await wire.say(call(1, "ask"))
@@ -468,6 +491,7 @@ async def test_what_has_ended_is_freed_without_a_garbage_collection(end: str) ->
             for each in frames:
                 await wire.say(each)
             gc.collect()
+            frames_left = {each.f_code.co_name for each in gc.garbage if isinstance(each, FrameType)}
             left = [each for each in gc.garbage if isinstance(each, Exchange)]
         finally:
             gc.set_debug(0)
@@ -475,6 +499,7 @@ async def test_what_has_ended_is_freed_without_a_garbage_collection(end: str) ->
             gc.enable()
 
         assert left == []
+        assert not frames_left & {"fail", "fail_in_group", "fail_with_group", "wait_in_group"}
 
 
 async def test_the_ledger_counts_the_tasks_of_a_store() -> None:
