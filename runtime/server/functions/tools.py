@@ -174,7 +174,9 @@ class Tool(Struct, frozen=True):
         except SystemExit as error:
             failure = exit_refused()
             failure.__cause__ = error
-            return self._failed(failure, context)
+            result = self._failed(failure, context)
+            forget_frames(failure)
+            return result
         except Exception as error:  # noqa: BLE001 (where a tool's failure becomes its result)
             result = self._failed(error, context)
             forget_frames(error)

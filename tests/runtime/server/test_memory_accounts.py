@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import logging
 from contextlib import suppress
 from types import FrameType
 from typing import Any
@@ -435,10 +436,21 @@ async def test_a_refused_request_to_the_client_raises_an_error_that_names_the_li
 
 @pytest.mark.parametrize(
     "end",
-    ["refused", "caught", "failed", "failed in a group", "group failed", "cancelled", "group cancelled", "answered"],
+    [
+        "refused",
+        "caught",
+        "failed",
+        "failed in a group",
+        "group failed",
+        "exited",
+        "cancelled",
+        "group cancelled",
+        "answered",
+    ],
 )
 @pytest.mark.slow
-async def test_what_has_ended_is_freed_without_a_garbage_collection(end: str) -> None:
+async def test_what_has_ended_is_freed_without_a_garbage_collection(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging.getLogger("mcpgen"), "propagate", False)  # pytest keeps what is logged
     server = made(max_waiting=1)
 
     @server.tool
@@ -466,6 +478,10 @@ async def test_what_has_ended_is_freed_without_a_garbage_collection(end: str) ->
             raise ValueError("mine")
 
     @server.tool
+    async def leave() -> None:
+        raise SystemExit(2)
+
+    @server.tool
     async def wait_in_group() -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(asyncio.sleep(600))
@@ -477,6 +493,7 @@ async def test_what_has_ended_is_freed_without_a_garbage_collection(end: str) ->
             "failed": [call(2, "fail")],
             "failed in a group": [call(2, "fail_in_group")],
             "group failed": [call(2, "fail_with_group")],
+            "exited": [call(2, "leave")],
             "cancelled": [call(2, "wait"), message("notifications/cancelled", requestId=2)],
             "group cancelled": [call(2, "wait_in_group"), message("notifications/cancelled", requestId=2)],
             "answered": [call(2, "echo")],
@@ -499,7 +516,7 @@ async def test_what_has_ended_is_freed_without_a_garbage_collection(end: str) ->
             gc.enable()
 
         assert left == []
-        assert not frames_left & {"fail", "fail_in_group", "fail_with_group", "wait_in_group"}
+        assert not frames_left & {"fail", "fail_in_group", "fail_with_group", "leave", "wait_in_group"}
 
 
 async def test_the_ledger_counts_the_tasks_of_a_store() -> None:
