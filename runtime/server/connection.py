@@ -256,6 +256,7 @@ class Connection(SessionOutput):
             if is_cancellation(failure):
                 raise
             _LOG.exception("the notification handler %s failed", getattr(call, "__qualname__", call))
+            forget_frames(failure)
         finally:
             self._running_notifications -= 1
             self._handler_ended()

@@ -519,6 +519,37 @@ async def test_what_has_ended_is_freed_without_a_garbage_collection(end: str, mo
         assert not frames_left & {"fail", "fail_in_group", "fail_with_group", "leave", "wait_in_group"}
 
 
+@pytest.mark.slow
+async def test_what_a_notification_handler_was_given_is_freed_without_a_garbage_collection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(logging.getLogger("mcpgen"), "propagate", False)  # pytest keeps what is logged
+
+    class Handlers(bindings.ServerHandlers[Context]):
+        async def progress(self, params: bindings.ProgressNotificationParams, context: Context, /) -> None:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(asyncio.sleep(600))
+                raise ValueError("mine")
+
+    async with connected(Server("t", version="1", handlers=Handlers())) as wire:
+        await shake_hands(wire)
+        frame = message("notifications/progress", progressToken=1, progress=1)
+        await wire.say(frame)  # what is made once is there then
+        gc.collect()
+        gc.disable()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        try:
+            await wire.say(frame)
+            gc.collect()
+            left = {each.f_code.co_name for each in gc.garbage if isinstance(each, FrameType)}
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+            gc.enable()
+
+        assert "progress" not in left
+
+
 async def test_the_ledger_counts_the_tasks_of_a_store() -> None:
     store = MemoryTaskStore()
 
