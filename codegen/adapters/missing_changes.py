@@ -137,6 +137,7 @@ def _other_ways(kind: str, id_: str, diff: Diff) -> Iterator[str]:
     opposite = {"arm-added": "arm-removed", "arm-removed": "arm-added", "key-removed": "key-added"}.get(kind)
     if ours is None or opposite is None:
         return
+    differences = {(each.kind, each.id) for each in diff.changes}
     for each in diff.changes:
         theirs = each.old or each.new
         if each.kind != opposite or theirs is None or (theirs.name, bool(theirs.key)) != (ours.name, bool(ours.key)):
@@ -146,5 +147,6 @@ def _other_ways(kind: str, id_: str, diff: Diff) -> Iterator[str]:
             yield f"up=Rename({json.dumps(theirs.key)}), down=Rename({json.dumps(ours.key)}),"
         elif kind != "key-removed" and theirs.key == ours.key:
             old, new = (theirs, ours) if kind == "arm-added" else (ours, theirs)
-            rename = _renamed(old.part.strip("[]"), new.part.strip("[]"))
-            yield f"Or, if one replaces the other, add to `renames` of STEP: {rename}"
+            if {("definition-removed", old.shape), ("definition-added", new.shape)} <= differences:
+                rename = _renamed(old.shape, new.shape)
+                yield f"Or, if one replaces the other, add to `renames` of STEP: {rename}"

@@ -274,6 +274,14 @@ def test_an_arm_that_went_where_another_one_came_may_be_that_one() -> None:
     assert [] == findings(old, new, renames={"Old": "New"})
 
 
+def test_no_rename_is_suggested_for_an_arm_that_is_no_definition() -> None:
+    old, new = a(x=any_of(STRING, INTEGER)), a(x=any_of(STRING, array(INTEGER)))
+    found = findings(old, new)
+
+    assert found
+    assert not [each.hint for each in found if "`renames`" in each.hint]
+
+
 def codes(*numbers: int) -> tuple[ErrorCode, ...]:
     return tuple(ErrorCode(code=each, name=f"E{each}", text="") for each in numbers)
 
