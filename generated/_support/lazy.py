@@ -1,6 +1,6 @@
 """A package that imports its envelopes when they are first used.
 
-Copied by ``mcpgen build --out`` into each package that it writes; the original is in ``generated/_support``.
+Copied by ``mcpgen build --out`` into the package of each revision; the original is in ``generated/_support``.
 
 The classes in ``messages`` take a quarter of the time of an import, and most programs need none of them.
 """

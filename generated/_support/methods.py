@@ -1,6 +1,6 @@
 """Descriptions of methods, and the interface through which the generated stubs send.
 
-Copied by ``mcpgen build --out`` into each package that it writes; the original is in ``generated/_support``.
+Copied by ``mcpgen build --out`` into the package of each revision; the original is in ``generated/_support``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Base classes of the generated types: constants and open objects, which msgspec has no types for.
 
-Copied by ``mcpgen build --out`` into each package that it writes; the original is in ``generated/_support``.
+Copied by ``mcpgen build --out`` into the package of each revision; the original is in ``generated/_support``.
 
 A **constant** is required on the wire, but a caller does not type it: `Constants` fills it in on construction only. An
 **open object** keeps the keys that its schema does not define: its value is a ``dict``, and `Open` is a typed view of

@@ -1,6 +1,6 @@
 """Unions of objects that msgspec cannot decode by itself.
 
-Copied by ``mcpgen build --out`` into each package that it writes; the original is in ``generated/_support``.
+Copied by ``mcpgen build --out`` into the package of each revision; the original is in ``generated/_support``.
 
 msgspec tells the arms of a union apart by tags alone. `tagged` makes such tags of a constant in which the arms differ.
 For any other union, `AnyOf` finds the arm by the keys of the value.

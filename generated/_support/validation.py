@@ -1,6 +1,6 @@
 """The second part of decoding, for the values that msgspec cannot decode alone.
 
-Copied by ``mcpgen build --out`` into each package that it writes; the original is in ``generated/_support``.
+Copied by ``mcpgen build --out`` into the package of each revision; the original is in ``generated/_support``.
 
 msgspec decodes a structural union as any value, and an open object as a dict. *Settling* finds the class of the former
 and checks the keys of the latter. `Checked` settles the fields of an object, `decode` settles a whole message.

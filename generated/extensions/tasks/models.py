@@ -315,7 +315,7 @@ class SubscriptionsListenRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class Task(Model, frozen=True, kw_only=True, rename="camel", gc=False):
-    """State of a task, without what its status brings."""
+    """State of a task, without its result, its error and its requests for input."""
 
     created_at: str
     """Time of the creation, in ISO 8601 format."""
@@ -476,7 +476,7 @@ if TYPE_CHECKING:
     DetailedTask: TypeAlias = WorkingTask | InputRequiredTask | CompletedTask | FailedTask | CancelledTask
 else:
     DetailedTask = tagged("status", WorkingTask, InputRequiredTask, CompletedTask, FailedTask, CancelledTask)
-"""A task with what its status brings: a result, an error, or requests for input."""
+"""A task, with its result, its error or its requests for input if it has one."""
 
 if TYPE_CHECKING:
     GetTaskResult: TypeAlias = (
@@ -488,7 +488,7 @@ else:
         "status", GetTaskResultCompleteWorking, GetTaskResultCompleteInputRequired, GetTaskResultCompleteCompleted,
         GetTaskResultCompleteFailed, GetTaskResultCompleteCancelled,
     )
-"""Result of `tasks/get`: the task, with what its status brings."""
+"""Result of `tasks/get`: the task, with its result, its error or its requests for input if it has one."""
 
 TaskStatus: TypeAlias = Literal['working', 'input_required', 'completed', 'failed', 'cancelled']
 """Status of a task. `completed`, `failed` and `cancelled` are final."""
@@ -505,4 +505,4 @@ else:
         TaskStatusNotificationParamsCompleted, TaskStatusNotificationParamsFailed,
         TaskStatusNotificationParamsCancelled,
     )
-"""Parameters of `notifications/tasks`: the task, with what its status brings."""
+"""Parameters of `notifications/tasks`: the task, with its result, its error or its requests for input if it has one."""
