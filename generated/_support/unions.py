@@ -180,7 +180,8 @@ def _with_integers(value: Any) -> tuple[Any, bool]:
     is_changed = False
     while pending:
         held = pending.pop()
-        for key, each in held.items() if hasattr(held, "items") else enumerate(held):
+        entries: Any = held.items() if hasattr(held, "items") else enumerate(held)
+        for key, each in entries:
             kind = type(each)
             if kind is float:
                 if each.is_integer():
