@@ -180,13 +180,11 @@ def _with_integers(value: Any) -> tuple[Any, bool]:
     is_changed = False
     while pending:
         held = pending.pop()
-        entries: Any = held.items() if hasattr(held, "items") else enumerate(held)
-        for key, each in entries:
-            kind = type(each)
-            if kind is float:
+        for key, each in held.items() if hasattr(held, "items") else enumerate(held):
+            if type(each) is float:
                 if each.is_integer():
                     held[key], is_changed = int(each), True
-            elif kind in _CONTAINERS:
+            elif type(each) in _CONTAINERS:
                 if id(each) not in copies:
                     copies[id(each)] = each.copy()
                     pending.append(copies[id(each)])
