@@ -31,6 +31,7 @@ from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.protocol.reading_policy import ReadingPolicy
 from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter
 from mcpgen.runtime.transports.auto_reset_event import auto_reset_event
+from tests.turns import counted_turns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -169,27 +170,14 @@ def test_a_form_with_too_many_fields_is_refused_before_it_is_decoded(again: dict
 
 @pytest.mark.anyio
 async def test_a_result_that_is_not_valid_is_read_in_several_turns() -> None:
-    turns = 0
-
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            await anyio.lowlevel.checkpoint()
-            turns += 1
-
     tools = [{"name": "good", "inputSchema": {"type": "object"}}, {"name": 1}]
     reader = ResultReader("2026-07-28", "2024-11-05", ReadingPolicy("the server"))
     ask = codec("2026-07-28", "2024-11-05", "client").outgoing_request("tools/list")
-    async with anyio.create_task_group() as group:
-        group.start_soon(count)
-        await anyio.lowlevel.checkpoint()
-        before = turns
+    async with counted_turns() as turns:
         found = await reader.read(ask, Raw(msgspec.json.encode({"tools": tools})))
-        passed = turns - before
-        group.cancel_scope.cancel()
 
     assert ["good"] == [each.name for each in found.tools]
-    assert passed >= 4  # one for each of three later revisions, and one to normalise it
+    assert turns.count >= 4  # one for each of three later revisions, and one to normalise it
 
 
 class Body:
@@ -215,13 +203,7 @@ class Body:
     ],
 )
 async def test_a_long_chunk_of_a_stream_is_read_in_several_turns(chunk: bytes, least: int) -> None:
-    turns, events = 0, 0
-
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            await anyio.lowlevel.checkpoint()
-            turns += 1
+    events = 0
 
     def receive(_: object) -> bool:
         nonlocal events
@@ -229,16 +211,11 @@ async def test_a_long_chunk_of_a_stream_is_read_in_several_turns(chunk: bytes, l
         return False
 
     response: Any = Body(chunk)
-    async with anyio.create_task_group() as group:
-        group.start_soon(count)
-        await anyio.lowlevel.checkpoint()
-        before = turns
+    async with counted_turns() as turns:
         await read_events(response, EventReader(), receive, IncomingMessages(ClientLimits()).ready)
-        passed = turns - before
-        group.cancel_scope.cancel()
 
     assert chunk.count(b"data") == events
-    assert passed >= least
+    assert turns.count >= least
 
 
 @pytest.mark.anyio
@@ -247,28 +224,18 @@ async def test_messages_that_arrive_at_once_in_many_responses_are_delivered_in_s
     size: int, most: int
 ) -> None:
     incoming = IncomingMessages(ClientLimits())
-    turns: Counter[int] = Counter()
-    turn = 0
-
-    async def count() -> None:
-        nonlocal turn
-        while True:
-            await anyio.lowlevel.checkpoint()
-            turn += 1
+    delivered: Counter[int] = Counter()  # in each turn
 
     async def deliver() -> None:
         await incoming.ready(size)
-        turns[turn] += 1
+        delivered[turns.count] += 1
 
-    async with anyio.create_task_group() as counting:
-        counting.start_soon(count)
-        async with anyio.create_task_group() as group:
-            for _ in range(100):
-                group.start_soon(deliver)
-        counting.cancel_scope.cancel()
+    async with counted_turns() as turns, anyio.create_task_group() as group:
+        for _ in range(100):
+            group.start_soon(deliver)
 
-    assert 100 == sum(turns.values())
-    assert max(turns.values()) <= most
+    assert 100 == sum(delivered.values())
+    assert max(delivered.values()) <= most
 
 
 @pytest.mark.parametrize(("uri", "is_kept"), [("mem://other", True), ("mem://" + "x" * 8192, False)])

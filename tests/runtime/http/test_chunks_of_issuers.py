@@ -6,13 +6,12 @@ from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-import anyio
 import pytest
-from anyio.lowlevel import checkpoint
 
 from mcpgen.runtime.http.client.auth import auth_requests
 from mcpgen.runtime.http.server.auth import issuer_metadata
 from mcpgen.runtime.http.server.auth.token_verifier import IssuerUnavailable
+from tests.turns import counted_turns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -54,20 +53,10 @@ async def test_others_run_while_many_small_chunks_are_read(
     read: Callable[[], Awaitable[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(issuer_metadata, "_response", responding)
-    turns = 0
-
-    async def others() -> None:
-        nonlocal turns
-        while True:
-            await checkpoint()
-            turns += 1
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(others)
+    async with counted_turns() as turns:
         await read()
-        group.cancel_scope.cancel()
 
-    assert turns > 500
+    assert turns.count > 500
 
 
 async def test_a_compressed_document_is_refused_before_it_is_decompressed(monkeypatch: pytest.MonkeyPatch) -> None:

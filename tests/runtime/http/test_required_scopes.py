@@ -16,6 +16,7 @@ from mcpgen.runtime.limits import Limits
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import Request
 from mcpgen.runtime.server.fair_turns import FairTurns
+from tests.turns import counted_turns
 
 if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import Batch, Malformed, Message
@@ -65,20 +66,10 @@ async def test_the_uris_of_a_subscription_that_is_refused_anyway_are_not_matched
     ids=["subscription", "batch"],
 )
 async def test_many_uris_are_matched_in_several_turns(message: Any) -> None:
-    turns = 0
-
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            await anyio.lowlevel.checkpoint()
-            turns += 1
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(count)
+    async with counted_turns() as turns:
         assert 800 == len(await asked(message))
-        group.cancel_scope.cancel()
 
-    assert turns >= 40
+    assert turns.count >= 40
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # elsewhere, clients do not share turns
