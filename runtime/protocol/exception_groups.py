@@ -19,12 +19,17 @@ def sole_exception(error: E) -> E:
 
     This is the only exception of the group. For several that are all `UnsupportedByPeer`, it joins them.
     """
-    inner: Sequence[E] = getattr(error, "exceptions", ()) if issubclass(type(error), BaseExceptionGroup) else ()
+    inner = _members(error)
     if len(inner) == 1:
         return sole_exception(inner[0])
     found = [sole_exception(each) for each in inner]
     unsupported = [each for each in found if isinstance(each, UnsupportedByPeer)]
     return cast("E", joined_unsupported(unsupported)) if unsupported and len(unsupported) == len(found) else error
+
+
+def _members(error: E) -> Sequence[E]:
+    """Return the exceptions of a group; none of another exception."""
+    return getattr(error, "exceptions", ()) if issubclass(type(error), BaseExceptionGroup) else ()
 
 
 def joined_unsupported(failures: Sequence[UnsupportedByPeer]) -> UnsupportedByPeer:
@@ -67,4 +72,4 @@ def forget_frames(failure: BaseException) -> None:
             seen.add(id(each))
             each.__traceback__ = None
             waiting += (each.__cause__, each.__context__)
-            waiting += each.exceptions if isinstance(each, BaseExceptionGroup) else ()
+            waiting += _members(each)
