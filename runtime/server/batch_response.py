@@ -58,14 +58,14 @@ class BatchResponse(Struct, eq=False):
                 "send this request again, outside of a batch"
             )
             message = envelope.encode_error(request_id, Error(ErrorCode.INTERNAL_ERROR, reason))
-        if not self.charge(len(message)):
+        if self.charge(len(message)):
+            self.charged += len(message)
+        else:
             reason = (
                 "the responses to batches that are not complete keep too many bytes (max_in_flight_bytes, "
                 "max_open_bytes); send this request again, outside of a batch"
             )
             message = envelope.encode_error(request_id, Error(ErrorCode.INTERNAL_ERROR, reason))
-            self.charged -= len(message)
-        self.charged += len(message)
         self.size += len(message)
         self.messages.append(message)
 

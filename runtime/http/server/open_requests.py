@@ -163,8 +163,12 @@ class CountedConnection(Connection):
     def _charge_ticket(self, ticket: Ticket | None, size: int) -> bool:
         """Charge *size* bytes to the session, and to *ticket*, which counts small responses with their requests."""
         entry = None if ticket is None or size <= SMALL_BYTES else ticket.entry
-        has_room = entry is None or entry.is_leaving or entry.resize(entry.size + size)
-        return has_room and self._charge_batch(size)
+        if not self._charge_batch(size):
+            return False
+        if entry is None or entry.is_leaving or entry.resize(entry.size + size):
+            return True
+        self._charge_batch(-size)
+        return False
 
     @property
     def is_congested(self) -> bool:

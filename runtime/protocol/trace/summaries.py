@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.protocol.messages import ErrorResponse
 
-__all__ = ["error_summary", "summary", "text_summary"]
+__all__ = ["error_summary", "message_count", "summary", "text_summary"]
 
 # Wider than most terminals. `annotation_text` cuts summaries to the width of the terminal.
 _MAX_CHARACTERS: Final = 240
@@ -141,9 +141,15 @@ def _content(value: Any) -> str:  # noqa: ANN401 (any JSON value)
             return _json(value)
 
 
+def message_count(messages: int) -> str:
+    """Return a number of messages with its noun."""
+    return "1 message" if messages == 1 else f"{messages} messages"
+
+
 def _messages(value: Any) -> str:  # noqa: ANN401 (any JSON value)
-    count = "1 message" if len(value) == 1 else f"{len(value)} messages"
-    return f"{count}: {_plain(value[-1]['role'])} {_content(value[-1]['content'])}" if value else "no messages"
+    if not value:
+        return "no messages"
+    return f"{message_count(len(value))}: {_plain(value[-1]['role'])} {_content(value[-1]['content'])}"
 
 
 def _contents(value: Any) -> str:  # noqa: ANN401 (any JSON value)

@@ -31,7 +31,7 @@ from mcpgen.runtime.protocol.trace.extension_messages import (
     validate_new,
 )
 from mcpgen.runtime.protocol.trace.pending_requests import PendingRequests, SeenRequest
-from mcpgen.runtime.protocol.trace.summaries import error_summary, summary, text_summary
+from mcpgen.runtime.protocol.trace.summaries import error_summary, message_count, summary, text_summary
 from mcpgen.runtime.protocol.trace.validation import Validation, is_method_of_era, misplaced_method, validate
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class Tracer:
             self._requests[_sender(draft)].add(known.id, request)
 
     def _batch(self, draft: Annotation, batch: Batch) -> None:
-        draft.kind, draft.revision, draft.summary = "batch", self._negotiated, _count(len(batch.items))
+        draft.kind, draft.revision, draft.summary = "batch", self._negotiated, message_count(len(batch.items))
         if self._negotiated is None:
             draft.violate("frame", "", "batches are not allowed before `initialize` is answered")
         elif not allows_batches(self._negotiated):
@@ -324,10 +324,6 @@ class Tracer:
         if request.is_cancelled:
             draft.note("id", "/id", "the request was cancelled before")
         return request
-
-
-def _count(messages: int) -> str:
-    return "1 message" if messages == 1 else f"{messages} messages"
 
 
 def _sender(draft: Annotation) -> Sender:
