@@ -268,7 +268,7 @@ class Connection(SessionOutput):
             call = partial(_with_span, self._engine.clock, exchange, call)
         try:
             context = Context(self._engine, session, exchange, exchange.peer)
-            if self.is_congested:  # or the results of all requests that came at once would wait to be written
+            if self.is_congested and not exchange.handler.has_begun:  # or the results of all requests would wait
                 await self.drain(exchange)
             result = await call(exchange.params, context)
             if _requires_input(result) and (exchange.task is not None or exchange.peer.era == "handshake"):

@@ -68,6 +68,8 @@ class MethodHandler(Struct, frozen=True, kw_only=True, eq=False):
             None if the revision has no structured content.
         takes_context: Likewise: whether the function takes a context. Without one it cannot send anything.
         may_wait: Likewise: whether the function may wait.
+        has_begun: Whether the function has begun, and waits. Then its task must wait for nothing else: a time limit or
+            task group in the function cancels the task, and expects that the function gets the cancellation.
         extension: The identifier of the extension that the method belongs to; empty for a method of the protocol.
         is_extended: Whether an extension adds results to the method.
     """
@@ -82,6 +84,7 @@ class MethodHandler(Struct, frozen=True, kw_only=True, eq=False):
     structured_frame: tuple[bytes, bytes, bytes] | None = None
     takes_context: bool = True
     may_wait: bool = True
+    has_begun: bool = False
     extension: str = ""
     is_extended: bool = False
 

@@ -116,7 +116,7 @@ class DirectCall:
 
     def as_handler(self) -> MethodHandler:
         """Return how the call is served, with a function that goes on from here."""
-        return msgspec.structs.replace(self.handler, call=self._finish)
+        return msgspec.structs.replace(self.handler, call=self._finish, has_begun=self.is_waiting)
 
     async def _finish(self, _params: Any, _context: Any) -> Any:  # noqa: ANN401 (as of any handler)
         """Return the result of the function, which has its params already and takes no context."""

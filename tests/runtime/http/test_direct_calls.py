@@ -42,10 +42,10 @@ class Site:
         start, _ = await self._post({"id": 0, "method": "initialize", "params": params})
         self.lines["mcp-session-id"] = dict(start["headers"])[b"mcp-session-id"].decode()
 
-    async def call(self, tool: str, number: int = 7) -> Any:
+    async def call(self, tool: str, number: int = 7, **arguments: str) -> Any:
         """Return the answer to a call, which must be JSON."""
         self.lines |= {"mcp-method": "tools/call", "mcp-name": tool}
-        params = {"name": tool, "arguments": {}, **self.meta}
+        params = {"name": tool, "arguments": arguments, **self.meta}
         start, body = await self._post({"id": number, "method": "tools/call", "params": params})
         assert b"application/json" == dict(start["headers"])[b"content-type"]
         return json.loads(body["body"])
@@ -125,6 +125,30 @@ async def test_such_a_function_may_fail(revision: str) -> None:
             (each["result"]["isError"], text(each)) for each in [await site.call("fails"), await site.call("fails", 8)]
         ]
     assert {} == site.app._state.connections
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", STATELESS])
+async def test_a_function_that_has_begun_gets_its_cancellations_also_after_a_large_request(revision: str) -> None:
+    own = Server("demo", version="1")
+
+    @own.tool
+    async def grouped(text: str) -> str:
+        async def fail() -> None:
+            raise ValueError
+
+        try:
+            async with asyncio.TaskGroup() as group:  # which cancels this task
+                group.create_task(fail())
+        except* ValueError:
+            pass
+        return "done"
+
+    site = Site(own)
+    async with site.app.running():
+        await site.begin(revision)
+        await site.call("grouped", 6, text="")
+
+        assert "done" == text(await site.call("grouped", text="x" * 1024 * 1024))  # which a turn has no more time after
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", STATELESS])
