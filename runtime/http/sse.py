@@ -157,8 +157,8 @@ class EventReader:
             if size > self._max_line_bytes or not self._read_line(line, events):
                 self._fail(events)
         self._extend(rest)
-        # A line of data that is not complete is part of its event.
-        beside = len(self._data or b"") if self._partial.startswith(_DATA_STARTS) else self._dropped
+        # A line of data that is not complete is part of its event; a field such as `database` is not.
+        beside = len(self._data or b"") if self._partial.startswith(b"data:") else self._dropped
         if len(self._partial) + beside > self._max_line_bytes:
             self._fail(events)
         return events

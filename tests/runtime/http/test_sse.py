@@ -460,6 +460,8 @@ def heard(arriving: list[bytes], limit: int) -> tuple[list[Event], bool, str | N
 @given(pieces=pieces, places=cuts, limit=st.integers(1, 24))
 @example(pieces=[b"\xef\xbb\xbfdata: a\n\n"], places=[1], limit=1)
 @example(pieces=[b"\xef\xbb\xbfdata: ab"], places=[1], limit=1)
+@example(pieces=[b"data: a\n", b"database: a\n"], places=[19], limit=2)
+@example(pieces=[b"data: a\n", b"\xef\xbb\xbfdata: a\n"], places=[18], limit=1)
 def test_reading_does_not_depend_on_how_bytes_arrive(pieces: list[bytes], places: list[int], limit: int) -> None:
     wire = b"".join(pieces)
 
