@@ -17,6 +17,7 @@ from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.protocol.spans import Operation, has_opentelemetry, server_span
 from mcpgen.runtime.server import dispatcher, input_required
 from mcpgen.runtime.server.context import Context
+from mcpgen.runtime.server.fair_turns import LARGE_BYTES
 from mcpgen.runtime.server.ledger import change_bytes, request_bytes
 from mcpgen.runtime.server.request_results import collect_input, wait_for_client
 from mcpgen.runtime.server.server_session import ServerSession
@@ -327,6 +328,8 @@ class Connection(SessionOutput):
         if exchange is not None:
             self.session.held_bytes -= exchange.size
             self.session.open_requests.bytes -= exchange.size
+            if exchange.size > LARGE_BYTES:
+                self._engine.ledger.count_freed(exchange.size)
             exchange.size = 0
             if exchange.input_round is not None:  # which is kept for a while
                 exchange.params, exchange.raw = None, UNSET
@@ -369,12 +372,9 @@ async def _with_span(clock: Callable[[], float], exchange: Exchange, call: Call,
     """Call the handler of *exchange* within an OpenTelemetry span."""
     meta, request = read_meta(exchange.raw), exchange.request
     uri = getattr(exchange.params, "uri", UNSET)
+    request_id = None if request is None else request.id
     operation = Operation(
-        method=exchange.handler.method,
-        revision=exchange.peer.revision,
-        name=meta.name,
-        uri=uri,
-        request_id=None if request is None else request.id,
+        method=exchange.handler.method, revision=exchange.peer.revision, name=meta.name, uri=uri, request_id=request_id
     )
     begun, outcome = clock(), None
     try:

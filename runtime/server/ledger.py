@@ -11,16 +11,22 @@ kind. There are three kinds of accounts, from the cheapest on:
 An account only counts. The limit is checked beside it, and has a name in `Limits`, `HttpLimits` or `TaskLimits`. If
 owners have to share what an account counts already, such as the open requests of an HTTP application, a `Quota` of its
 own bounds it, which is not one of the ledger's.
+
+What is freed may leave memory in a reference cycle, where no account counts it: Python's `asyncio.TaskGroup` keeps the
+arguments of a function in one if a task fails. The garbage collector frees such cycles, but it counts objects, and a
+few can have hundreds of megabytes. So the ledger calls it by the bytes that were freed.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from msgspec import Raw, UnsetType
 
 from mcpgen.runtime.protocol.message_size import memory_bytes
 from mcpgen.runtime.server.quota import Quota
+from mcpgen.runtime.transports.process_memory import FEW_BLOCKS, collect_garbage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -51,6 +57,9 @@ _URI_BYTES: Final = 100
 _CHANGE_BYTES: Final = 250
 
 _SMALL_BYTES: Final = 512
+
+# Requests of so many bytes end between two collections, which take about 10 ms each. Reading the requests takes longer.
+_GARBAGE_BYTES: Final = 16 * 1024 * 1024
 
 # Requests share a declaration of up to 4,096 bytes, which `mcpgen.runtime.protocol.capabilities` caches. A longer one
 # takes at least this, and is charged to its stateless request.
@@ -93,6 +102,8 @@ class Ledger:
         self._accounts: dict[Kind, Account] = {}
         self._quotas: dict[Kind, list[Quota]] = {}
         self._stores: dict[Kind, list[Callable[[], int]]] = {}
+        self._freed_bytes = 0  # since the last garbage collection
+        self._few_blocks = sys.getallocatedblocks() + FEW_BLOCKS
 
     @property
     def kept_bytes(self) -> int:
@@ -124,6 +135,13 @@ class Ledger:
     def add_store(self, kind: Kind, kept_bytes: Callable[[], int]) -> None:
         """Count what a store of *kind* keeps; *kept_bytes* returns it."""
         self._stores.setdefault(kind, []).append(kept_bytes)
+
+    def count_freed(self, size: int) -> None:
+        """Count *size* bytes of a large request that has ended, and collect garbage from time to time."""
+        self._freed_bytes += size
+        if self._freed_bytes >= _GARBAGE_BYTES:
+            self._freed_bytes = 0
+            collect_garbage(self._few_blocks)
 
 
 def request_bytes(params: Raw | UnsetType, request_id: RequestId = 0) -> int:

@@ -26,7 +26,7 @@ from anyio import to_thread
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-__all__ = ["return_free_memory", "tune_gc"]
+__all__ = ["FEW_BLOCKS", "collect_garbage", "return_free_memory", "tune_gc"]
 
 _DEFAULT_THRESHOLDS: Final = gc.get_threshold()
 
@@ -37,7 +37,7 @@ _LONG_PAUSE_SECONDS: Final = 30
 _WORTH_BYTES: Final = 16 * 1024 * 1024
 
 # A garbage collection takes 10 ms for so many blocks of memory beyond those of the start, which `tune_gc` excludes.
-_FEW_BLOCKS: Final = 200_000
+FEW_BLOCKS: Final = 200_000
 
 _STATM: Final = "/proc/self/statm"
 
@@ -63,6 +63,15 @@ def tune_gc() -> Generator[None]:
         gc.unfreeze()
 
 
+def collect_garbage(few_blocks: int) -> None:
+    """Collect all garbage, or only that of young objects if there are more blocks of memory than *few_blocks*.
+
+    It does nothing if the program has turned off garbage collection.
+    """
+    if gc.isenabled() and gc.get_threshold()[0]:
+        gc.collect(2 if sys.getallocatedblocks() < few_blocks else 1)
+
+
 async def return_free_memory(clear_caches: Callable[[], object]) -> None:
     """Return free memory to the system when there is much, until this is cancelled; on glibc only.
 
@@ -72,7 +81,7 @@ async def return_free_memory(clear_caches: Callable[[], object]) -> None:
     if sys.platform != "linux":
         return
     start, pause = _resident_bytes(), _PAUSE_SECONDS
-    few_blocks = sys.getallocatedblocks() + _FEW_BLOCKS
+    few_blocks = sys.getallocatedblocks() + FEW_BLOCKS
     while True:
         await anyio.sleep(pause)
         pause = _PAUSE_SECONDS
@@ -98,8 +107,7 @@ async def _free_unused() -> None:
         async with anyio.create_task_group() as group:
             for _ in range(2):
                 group.start_soon(_use_thread, limiter)
-    if gc.isenabled() and gc.get_threshold()[0]:
-        gc.collect()  # empties the lists of unused tuples, dicts and floats, too
+    collect_garbage(sys.maxsize)  # which empties the lists of unused tuples, dicts and floats, too
 
 
 async def _use_thread(limiter: anyio.CapacityLimiter) -> None:

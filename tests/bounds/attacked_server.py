@@ -97,6 +97,16 @@ async def fail(when: str, text: str) -> str:
 
 
 @server.tool
+async def keep_failure(text: str) -> int:
+    """Leave *text* in a reference cycle, as many functions do: a frame, its exception, and the traceback of that."""
+    try:
+        return int(text[:10])
+    except ValueError as error:
+        kept = error
+    return len(str(kept))
+
+
+@server.tool
 async def garbage() -> dict[str, int]:
     """Return how many objects of each type could only be freed by a garbage collection.
 

@@ -100,6 +100,30 @@ def test_pending_calls_on_stdio_keep_256_mib_at_most(victims: Victims, tool: str
     assert seen.peak_bytes < 256 * MIB
 
 
+def test_what_functions_leave_in_cycles_on_stdio_is_collected_by_its_bytes(victims: Victims) -> None:
+    stdio = victims.stdio()
+    with victims.watch(stdio) as seen:
+        for number in range(100):
+            stdio.call(number, "keep_failure", text=TEXT)
+            assert "result" in stdio.receive()
+
+    assert seen.grown < 64 * MIB
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_what_functions_leave_in_cycles_over_http_is_collected_by_its_bytes(victims: Victims, revision: str) -> None:
+    http = victims.http()
+    line, own, _ = joined(http)
+    body = call("keep_failure", f'{{"text":"{TEXT}"}}', revision=revision)
+    request = posted(body, *own) if revision == "2025-11-25" else stateless(body, name="keep_failure")
+    with victims.watch(http) as seen:
+        for _ in range(100):
+            line.send(request)
+            assert 200 == line.reply().status
+
+    assert seen.grown < 128 * MIB
+
+
 def joined_in_time(http: Http) -> tuple[Line, tuple[str, ...], str]:
     """Start a session; try again while the bodies that are being read fill the share of the client."""
     line, deadline = http.line(), time.monotonic() + PATIENCE_SECONDS

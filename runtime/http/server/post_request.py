@@ -46,6 +46,7 @@ from mcpgen.runtime.protocol.reading_policy import SUSPECT
 from mcpgen.runtime.server.cluster.cluster import ClusterUnavailable
 from mcpgen.runtime.server.dispatcher import take
 from mcpgen.runtime.server.exchange import Exchange
+from mcpgen.runtime.server.fair_turns import LARGE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -165,8 +166,14 @@ class PostRequest(HttpRequest, eq=False):
             return session_request.answer(self, session, request, _exchange(session, request, meta, call), call)
         if self._connection is not None:
             self._connection.close()
-        if len(answer) <= SMALL_BYTES:
+        if len(answer) <= SMALL_BYTES and len(self.body) <= LARGE_BYTES:
             return responses.send_json(self.send, answer)
+        return self._send_large(answer)
+
+    def _send_large(self, answer: bytes) -> Awaitable[None]:
+        """Return what sends an answer that is large, or that answers a large request."""
+        state = self.state
+        state.engine.ledger.count_freed(_DECODED_FACTOR * len(self.body))
         state.engine.turns.spend(len(answer))
         response = state.new_response(self.client, None)
         response.write(answer)  # not kept here: a client that does not read would hold two copies
