@@ -273,7 +273,8 @@ class ClientLimits(_Bounds, frozen=True, kw_only=True):
         max_in_flight_bytes: The total size of the ids and params of these requests. The client refuses more.
         max_buffered_bytes: The largest number of bytes that are buffered while the server does not read.
         max_rounds: The largest number of `input_required` results of one request, one after the other.
-        max_pauses: The number of requests of the server that stop the time of one request of the client.
+        max_pauses: The largest number of requests of the server that pause the time limit of one request of the client.
+            The limit pauses while the handler of the server's request runs, because it may be asking a person.
         max_pages: The largest number of pages of one list. A server could send pages without end.
         max_items: The largest number of items of one list. The rest is left out, and the log says so.
         max_list_bytes: The total size of the pages of one list.

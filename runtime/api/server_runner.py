@@ -70,7 +70,7 @@ async def run_async(server: Server[Any], http: str | None, options: Mapping[str,
     """Do what `Server.run_async` describes.
 
     Raises:
-        UsageError: As of `run`; or the event loop cannot serve HTTP.
+        UsageError: As for `run`; or the event loop cannot serve HTTP.
     """
     _check_options("run_async", http, options)
     if http is not None:

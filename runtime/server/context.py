@@ -156,7 +156,7 @@ class Context(AccessContext, ChangeNotifier, Generic[StateT_co]):
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Send the progress of the request, if the client asked for progress. Only values that grow are sent.
 
-        The progress of a task becomes its status message: of 2025-11-25, *message* does, and the progress is sent, too.
+        In a task, *message* becomes the status message. Only a client of 2025-11-25 then also gets the progress itself.
 
         Spec:
             2025-11-25, basic/utilities/progress; ext-tasks, "Task Status Notifications".
@@ -169,7 +169,7 @@ class Context(AccessContext, ChangeNotifier, Generic[StateT_co]):
 
     @awaited
     async def defer(self) -> bool:
-        """Continue this call as a task: the client gets the task now, and the result later. Return whether it is one.
+        """Continue this call as a task: the client gets it now, the result later. Return whether the call is a task.
 
         For a tool with ``task="deferred"``; others get a `UsageError`. With a client without tasks, the call goes on.
 
@@ -177,7 +177,7 @@ class Context(AccessContext, ChangeNotifier, Generic[StateT_co]):
             RequestError: There is no room for another task.
 
         Spec:
-            ext-tasks, "Task Creation": what the client must answer before is answered first.
+            ext-tasks, "Task Creation": a server first asks for the input that it needs, and then creates the task.
         """
         return self._exchange is not None and self._engine.defer(self._session, self._exchange)
 
@@ -249,7 +249,7 @@ class Context(AccessContext, ChangeNotifier, Generic[StateT_co]):
 
     @awaited
     async def elicitation_completed(self, elicitation_id: str) -> None:
-        """Tell the client that the user has finished on the page of `elicit_url`; one of 2026-07-28 is not told.
+        """Tell a client of 2025-11-25 that the user has finished on the page of `elicit_url`; do nothing for others.
 
         Spec:
             2025-11-25, client/elicitation, "Completion Notifications for URL Mode Elicitation".

@@ -100,9 +100,10 @@ class ClientEndpoint(Endpoint, Protocol):
         ...
 
     async def ready(self) -> None:
-        """Return when more frames may come. A transport that can stop reading waits for it before it reads more.
+        """Return when the endpoint can take more frames.
 
-        HTTP does. A client is always ready, but a relay is not while its own peer does not read.
+        A transport that can stop reading, such as HTTP, awaits this before it reads more. The endpoint of a client
+        returns at once. The endpoint of a relay waits while the host, to which it passes the frames, does not read.
         """
 
 

@@ -119,8 +119,8 @@ class Cluster(Protocol):
         name before the first of two dots.
 
         Args:
-            key: Names what the limits count together.
-            events: A name of a stream, a number and the content for each.
+            key: The name of a group of streams. `EventLimits` apply to all streams of the group together.
+            events: For each event, the name of its stream, its number and its content.
         """
         ...
 
@@ -139,7 +139,7 @@ class Cluster(Protocol):
         """Add to levels, which fall by 1 each second and never below 0; return them.
 
         Args:
-            key: Names what the names belong to.
-            amounts: A name and what is added, of each level. A level that is unknown is 0.
+            key: The name of a group of levels. Equal names in different groups are different levels.
+            amounts: What is added to each level, by the name of the level. A level that does not exist yet is 0.
         """
         ...

@@ -51,7 +51,7 @@ class RedisTaskStore:
     Anything that can write to this Redis can call functions as any user of the server.
 
     Args:
-        url: As of `Redis`.
+        url: As for `Redis`.
         name: The name of the server. Servers of other names share nothing with it.
         timeout_seconds: The time in which an operation must end. The server does nothing else in this time.
         max_tasks: The largest number of tasks of all owners together. An owner is a user, or else an address.

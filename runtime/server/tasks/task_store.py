@@ -188,7 +188,10 @@ class TaskRecord(Struct, frozen=True, kw_only=True):
 
 
 class TaskStore(Protocol):
-    """A store of tasks: one `TaskRecord` for each. Its methods are not async, so a remote store needs a local copy.
+    """A store of tasks: one `TaskRecord` for each.
+
+    The methods are not async, so the server does nothing else until they return. Each should return within
+    milliseconds, and must return within a time limit.
 
     The methods that return several tasks may return their briefs (`TaskRecord.brief`). A store can also have a method
     `briefs`, which gets the ids of tasks and returns the briefs of those that exist, in that order.

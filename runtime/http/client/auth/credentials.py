@@ -145,7 +145,8 @@ class ClientCredentials:
         algorithm: The algorithm of that signature.
         scopes: The scopes to request. By default, those that the server asks for.
         issuer: The authorization server that has registered the client. Give it: the client does not send its
-            credentials to another one. By default, the first one that the server names, and no other one later.
+            credentials to another one. By default, the first one that the server names. If the server names another
+            one later, `LoginFailed` is raised.
         dpop: Whether tokens are bound to a key: ``off``, ``auto`` (if the server demands it) or ``on``.
 
     Raises:
@@ -194,8 +195,8 @@ class JwtAssertion:
         client_id: The id of the client at the authorization server; None if the JWT is enough.
         client_secret: Its secret, if it has one.
         scopes: The scopes to request. By default, those that the server asks for.
-        issuer: The authorization server that must be used. By default, the first one that the server names; with
-            `client_id`, no other one later.
+        issuer: The authorization server that must be used. By default, the first one that the server names. With
+            `client_id`, `LoginFailed` is raised if the server names another one later.
         dpop: Whether tokens are bound to a key: ``off``, ``auto`` (if the server demands it) or ``on``.
 
     Raises:
