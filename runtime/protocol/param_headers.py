@@ -278,7 +278,7 @@ def header_mismatch(  # noqa: PLR0913 (the request's, and the tool's)
         _compare_plain(headers, http.REVISION, "MCP-Protocol-Version", revision_in_body)
         _compare_plain(headers, http.METHOD, "Mcp-Method", method)
         if method in NAMED_BY and (needs_name or http.NAME in headers):
-            _compare_name(headers, params.get(NAMED_BY[method]))
+            _compare_name(headers, NAMED_BY[method], params)
         if param_headers is not None and method == "tools/call":
             arguments = params.get("arguments")
             for each in param_headers.annotations:
@@ -298,12 +298,12 @@ def _compare_plain(headers: Mapping[str, str], name: str, title: str, body: str 
         raise _differs(title, text, body)
 
 
-def _compare_name(headers: Mapping[str, str], body: object) -> None:
+def _compare_name(headers: Mapping[str, str], key: str, params: Mapping[str, Any]) -> None:
     value = _decoded(_present(headers, http.NAME, "Mcp-Name"), "Mcp-Name")
+    body: object = params.get(key)
     if not isinstance(body, str):
-        raise _Mismatch(
-            f"Mcp-Name header value {_shown(value)} has no counterpart in the body: the params do not have it"
-        )
+        reason = f"does not match the body: `params.{key}` is missing or not a string"
+        raise _Mismatch(f"Mcp-Name header value {_shown(value)} {reason}")
     if value != body:
         raise _differs("Mcp-Name", value, body)
 

@@ -120,12 +120,13 @@ class Http:
     def authorization_context(self) -> object:
         """The authorization context of the next request: unequal values may be different users.
 
-        It changes with each access token, also when a token is refreshed. It equals nothing if each request can have
-        other credentials: those of a function, of another `httpx.Auth`, or of a given HTTP client.
+        It changes with each access token, also when a token is refreshed. If each request can have other credentials
+        (those of a function, of another `httpx.Auth`, or of a given HTTP client), each returned value is unequal to all
+        others.
 
         Spec:
-            2026-07-28, server/utilities/caching, "Cache Scope Field": contexts share no cache; its example of another
-            context is another access token.
+            2026-07-28, server/utilities/caching, "Cache Scope Field": a private result must not be used in another
+            authorization context, such as with another access token.
         """
         token = None if self._auth is None else bearer_token(self._auth)
         is_known = self._client is None and (self._auth is None or (token is not None and token.is_fixed))
@@ -200,7 +201,9 @@ def _checked_headers(headers: Any) -> dict[str, str]:  # noqa: ANN401 (any objec
     found: dict[str, str] = {}
     for number, (name, value) in enumerate(cast("Mapping[object, object]", headers).items(), 1):
         if not isinstance(name, str) or not http.TOKEN.fullmatch(name):
-            raise UsageError(f"`headers` has an invalid name in item {number}; a name has no space, colon or value")
+            raise UsageError(
+                f"`headers` has an invalid name in item {number}; write only the name, without spaces, colon and value"
+            )
         if not isinstance(value, str) or not _VALUE.fullmatch(value):
             raise UsageError(
                 f"`headers` has an invalid value for {name}; a value must be a string of ASCII characters without line "

@@ -616,9 +616,11 @@ def test_the_name_is_the_one_that_the_method_goes_by(method: str, key: str) -> N
 
     assert None is judged(headers, {key: "a", other: "b"}, method)
     assert "does not match" in str(judged(headers, {key: "b", other: "a"}, method))
-    assert "has no counterpart in the body" in str(judged(headers, {other: "a"}, method))
-    assert "has no counterpart in the body" in str(judged(headers, {key: None}, method))
-    assert "has no counterpart in the body" in str(judged(headers | {"mcp-name": "1"}, {key: 1}, method))
+    assert f"the body: `params.{key}` is missing or not a string" in str(judged(headers, {other: "a"}, method))
+    assert f"the body: `params.{key}` is missing or not a string" in str(judged(headers, {key: None}, method))
+    assert f"the body: `params.{key}` is missing or not a string" in str(
+        judged(headers | {"mcp-name": "1"}, {key: 1}, method)
+    )
     assert "Mcp-Name header is missing" in str(
         judged({key: value for key, value in headers.items() if key != "mcp-name"}, {key: "a"}, method)
     )

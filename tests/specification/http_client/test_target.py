@@ -78,7 +78,10 @@ def test_connect_takes_urls_and_says_what_else_there_is() -> None:
         ({"X-Key": "sécret"}, "`headers` has an invalid value for X-Key"),
         ({"X-Key": 1}, "a value must be a string of ASCII characters without line breaks"),
         ({"X-Key": 7}, "`headers` has an invalid value for X-Key"),
-        ({"X Key": "secret"}, "`headers` has an invalid name in item 1; a name has no space, colon or value"),
+        (
+            {"X Key": "secret"},
+            "`headers` has an invalid name in item 1; write only the name, without spaces, colon and value",
+        ),
         ({"X-Key:": "secret"}, "`headers` has an invalid name"),
         (["X-Key: secret"], "`headers` must be a mapping"),
     ],
