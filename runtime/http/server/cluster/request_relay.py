@@ -121,7 +121,7 @@ class RequestRelay:
         Raises:
             RelayLost: It ended before it sent a response.
             ClusterUnavailable: The request could not be sent.
-            ClientDisconnected: The client has disconnected, or the worker ended within its response.
+            ClientDisconnected: The client has disconnected, or the worker ended before its response was complete.
         """
         side = self._sent[request.relay] = _Side(target)
         watch = None
@@ -148,7 +148,7 @@ class RequestRelay:
             await self._wait(side, lambda: bool(side.parts))
             if not side.parts:
                 if has_begun:
-                    raise responses.ClientDisconnected("another worker ended within its response, or its client left")
+                    raise responses.ClientDisconnected("a relayed response is cut off: its worker or client is gone")
                 raise RelayLost
             part = side.parts.pop(0)
             if not part.status and not has_begun:

@@ -119,7 +119,8 @@ class SharedEvents:
                 try:
                     await self.flush()
                 except ClusterUnavailable as error:
-                    _LOG.debug("events of streams wait: %s", error)  # the worker has logged it
+                    # The worker has logged it.
+                    _LOG.debug("events of streams cannot be copied to the cluster yet: %s", error)
                     await anyio.sleep(_RETRY_SECONDS)
 
     async def flush(self) -> None:

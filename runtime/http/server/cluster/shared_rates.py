@@ -58,7 +58,8 @@ class SharedRates:
             try:
                 await self.settle()
             except ClusterUnavailable as error:
-                _LOG.debug("this worker cannot tell its rates to the others: %s", error)  # the worker has logged it
+                # The worker has logged it.
+                _LOG.debug("this worker cannot tell the others how often each client called: %s", error)
                 self._forget_full()
 
     async def settle(self) -> None:

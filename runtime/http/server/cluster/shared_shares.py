@@ -60,7 +60,8 @@ class SharedShares:
             try:
                 await self.tell()
             except ClusterUnavailable as error:
-                _LOG.debug("this worker cannot tell its shares to the others: %s", error)  # the worker has logged it
+                # The worker has logged it.
+                _LOG.debug("this worker cannot tell the others what it keeps for each client: %s", error)
             self._forget_old()
 
     async def tell(self) -> None:
