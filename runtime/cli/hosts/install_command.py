@@ -192,10 +192,11 @@ def _difference(shown: str, section: str, name: str, old: object, new: dict[str,
     lines = list(difflib.unified_diff(before, after, lineterm="", n=len(before) + len(after)))[3:]
     if not lines:
         lines = ["  (values of environment variables change)"]
-    verb = "added to" if old is None else "changed in"
+    change = "add {} to" if old is None else "change {} in"
     if any(_HIDDEN in each for each in lines):
         lines += ["", f"{_HIDDEN} stands for values that are not shown, because they can contain secrets."]
-    return "\n".join([f"{escaped_line(name)} is {verb} `{section}` of {shown}:", "", *lines, ""])
+    heading = f"This will {change.format(escaped_line(name))} `{section}` of {shown}:"
+    return "\n".join([heading, "", *lines, ""])
 
 
 def _lines(name: str, value: object) -> list[str]:

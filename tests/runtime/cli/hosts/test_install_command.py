@@ -116,7 +116,7 @@ def test_the_difference_is_shown_first_and_without_secrets_or_other_parts_of_the
     done = run("--host", "claude-code", "--yes", "--env", f"KEY={SECRET}2")
 
     assert SECRET not in done.output
-    assert f"shop is changed in `mcpServers` of {home / '.claude.json'}:" in done.output
+    assert f"This will change shop in `mcpServers` of {home / '.claude.json'}:" in done.output
     assert '-    "command": "old",' in done.output
     assert f'+    "command": {json.dumps(sys.executable)},' in done.output
     assert '     "env": {\n       "KEY": "…"\n' in done.output
