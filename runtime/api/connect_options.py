@@ -95,8 +95,8 @@ class Options(HandlerFunctions, total=False):
     strict: bool
     """Whether to refuse what the revision does not allow, also where other SDKs read it; False by default."""
     undeclared: Undeclared | None
-    """Whether to ``ask`` for what the server has not declared, or to ``refuse`` the call. By default, the client asks,
-    except a server of 2025-06-18 or 2025-11-25, which forbid it, and except if it is strict."""
+    """Whether to ``ask`` for what the server has not declared, or to ``refuse`` the call. By default, the client asks.
+    But it refuses in 2025-06-18 and 2025-11-25, because they forbid such requests, and if `strict` is True."""
     auth: httpx.Auth | Credentials | None
     """The credentials for a server at a URL, such as ``OAuth()``: a short form of ``Http(url, auth=…)``."""
     limits: ClientLimits | None

@@ -127,8 +127,8 @@ class Registrations(Removals, VisibleFunctions):
             task: Whether it runs as a task, whose result the client fetches later: ``True`` for clients that can take
                 tasks, while others get a plain result; ``"always"`` for these clients only; ``"deferred"`` if it calls
                 `Context.defer` itself.
-            structured: Whether results have structured content and an output schema. Default: unless they are text or
-                content blocks.
+            structured: Whether results have structured content and an output schema. By default, all results except
+                text and content blocks have them.
             ui: The URI of its interface, which `ui_resource` registers; or an ``McpUiToolMeta``, which can also say who
                 may call the tool. The server then declares the extension `io.modelcontextprotocol/ui`.
             unknown_keys: What happens to arguments that the function does not have: ``refuse`` or ``ignore``.
