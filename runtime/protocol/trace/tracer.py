@@ -152,11 +152,12 @@ class Tracer:
             self._requests[_sender(draft)].add(known.id, request)
 
     def _batch(self, draft: Annotation, batch: Batch) -> None:
-        draft.kind, draft.revision, draft.summary = "batch", self._negotiated, message_count(len(batch.items))
-        if self._negotiated is None:
+        revision = self._negotiated or self._latest
+        draft.kind, draft.revision, draft.summary = "batch", revision, message_count(len(batch.items))
+        if revision is None:
             draft.violate("frame", "", "batches are not allowed before `initialize` is answered")
-        elif not allows_batches(self._negotiated):
-            draft.violate("frame", "", f"{self._negotiated} has no batches")
+        elif not allows_batches(revision):
+            draft.violate("frame", "", f"{revision} has no batches")
 
     def _message(self, draft: Annotation, message: Message | Malformed, frame: bytes) -> None:
         match message:
@@ -218,7 +219,7 @@ class Tracer:
         if named is UNSET:
             revision = self._negotiated or self._latest
             if revision is None and method != "ping" and self._proposed is not None:
-                reason = "`initialize` is not answered yet, so the message is checked against"
+                reason = "`initialize` has not negotiated a revision, so the message is checked against"
                 draft.note("revision", "", f"{reason} {self._proposed}")
                 return self._proposed
             if revision is None and method != "ping":
@@ -294,8 +295,7 @@ class Tracer:
         if chosen in _HANDSHAKES:
             self._negotiated = draft.revision = chosen
         elif chosen is not None:
-            reason = f"the revision {_quoted(chosen)} is unknown to mcpgen; the following messages cannot be checked"
-            draft.note("revision", "/result/protocolVersion", reason)
+            draft.note("revision", "/result/protocolVersion", _not_for_a_handshake(chosen))
 
     def _error(self, draft: Annotation, message: ErrorResponse) -> None:
         draft.kind, draft.type, draft.summary = "error", "Error", error_summary(message)
@@ -366,9 +366,13 @@ def _proposed_revision(draft: Annotation, params: Raw | UnsetType) -> str:
     if proposed is not None and proposed in _HANDSHAKES:
         return proposed
     if proposed is not None:
-        reason = "has no `initialize`" if proposed in _STATELESS else "is unknown to mcpgen"
-        draft.note("revision", "/params/protocolVersion", f"the revision {_quoted(proposed)} {reason}")
+        draft.note("revision", "/params/protocolVersion", _not_for_a_handshake(proposed))
     return _NEWEST_HANDSHAKE
+
+
+def _not_for_a_handshake(revision: str) -> str:
+    reason = "has no `initialize`" if revision in _STATELESS else "is unknown to mcpgen"
+    return f"the revision {_quoted(revision)} {reason}"
 
 
 def _proposed_extensions(params: Raw | UnsetType) -> frozenset[str]:

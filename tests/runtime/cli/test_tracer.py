@@ -100,8 +100,26 @@ def test_a_request_before_the_answer_to_initialize_is_told_the_revision_that_it_
     beginning = '> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\n'
     (found,) = after(beginning, '> {"jsonrpc":"2.0","id":2,"method":"tools/list"}\n')
 
-    expected = f"`initialize` is not answered yet, so the message is checked against {HANDSHAKES[-1]}"
+    expected = f"`initialize` has not negotiated a revision, so the message is checked against {HANDSHAKES[-1]}"
     assert [expected] == [each.reason for each in found.notes]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "fault"), [("2099-01-01", "is unknown to mcpgen"), ("2026-07-28", "has no `initialize`")]
+)
+def test_a_revision_without_a_handshake_here_is_noted_where_it_is_chosen(chosen: str, fault: str) -> None:
+    answer = f'{{"protocolVersion":"{chosen}","capabilities":{{}},"serverInfo":{{"name":"s","version":"1"}}}}'
+    _, answered, following = traced(
+        '> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",'
+        '"capabilities":{},"clientInfo":{"name":"c","version":"1"}}}\n'
+        f'< {{"jsonrpc":"2.0","id":0,"result":{answer}}}\n'
+        '> {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
+    )
+
+    assert [f"the revision {chosen} {fault}"] == [each.reason for each in answered.notes]
+    assert ["`initialize` has not negotiated a revision, so the message is checked against 2025-11-25"] == [
+        each.reason for each in following.notes
+    ]
 
 
 def test_a_stateless_request_names_its_revision_and_its_response_belongs_to_that() -> None:
@@ -369,6 +387,12 @@ def test_a_batch_is_a_violation_where_there_are_none(revision: str) -> None:
     batch, _ = after(opened(revision), '> [{"jsonrpc":"2.0","id":1,"method":"ping"}]\n')
 
     assert [("", f"{revision} has no batches")] == reasons(batch)
+
+
+def test_a_batch_is_a_violation_in_a_stateless_revision() -> None:
+    batch, _ = after(asked("tools/list"), '> [{"jsonrpc":"2.0","method":"notifications/cancelled"}]\n')
+
+    assert [("", "2026-07-28 has no batches")] == reasons(batch)
 
 
 def test_what_is_too_long_is_not_looked_at_but_its_answer_is_expected() -> None:
