@@ -110,8 +110,10 @@ def check_usage(options: BuildOptions) -> None:
         _check_extension(options)
         return
     if options.schema is None:
-        if options.based_on or options.overlay is not None or options.adapters:
-            raise click.UsageError("`--based-on`, `--overlay` and `--adapters` need `--schema FILE`.")
+        if options.based_on or options.adapters:
+            raise click.UsageError("`--based-on` and `--adapters` need `--schema FILE`.")
+        if options.overlay is not None:
+            raise click.UsageError("`--overlay` needs `--schema FILE` or `--extension FILE`.")
         _check_revisions(options)
         return
     if options.build_all or len(options.revisions) != 1 or options.out is None:

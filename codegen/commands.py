@@ -50,7 +50,7 @@ _options = (
         "--overlay",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="With --schema: corrections of the document, and facts that it lacks (TOML).",
+        help="With --schema or --extension: corrections of the document, and facts that it lacks (TOML).",
     ),
     click.option(
         "--templates",
@@ -150,7 +150,7 @@ def check(*, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - the options
     Outside a checkout, the command without options takes its options from [tool.mcpgen] in pyproject.toml.
 
     With --out DIR, the command checks the files that `mcpgen build` with the same options writes to DIR. Without
-    --revision, --all and --schema, it checks each official revision whose bindings are in DIR.
+    --revision, --all, --schema and --extension, it checks each official revision whose bindings are in DIR.
 
     With --schema FILE, --out is required. --based-on is required too, unless the document and --revision are those of
     an official revision.

@@ -94,7 +94,7 @@ CODES: dict[str, str] = {
     "MG318": "`--based-on` is missing: the command does not say which revision the document is based on.",
     "MG319": "The table `[tool.mcpgen]` of `pyproject.toml` is not valid.",
     "MG320": "A template of the user (`--templates`) is not valid.",
-    "MG401": "The output folder contains files that were not generated.",
+    "MG401": "The output folder contains files that this build does not write.",
     "MG402": "The output folder cannot be written.",
     "MG403": "The output folder differs from a fresh build.",
     "MG404": "No output folder is known, or it has no bindings that the command can rebuild.",

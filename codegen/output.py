@@ -156,7 +156,10 @@ def _check(content: Content, target: Path) -> None:
         hint = "Give another --out or --revision: labels that differ in punctuation share a folder."
         _refuse("MG401", f"{target} holds the bindings of another revision", hint)
     if foreign:
-        _refuse("MG401", f"{foreign[0]} was not written by this mcpgen", move)
+        if _is_ours(foreign[0]):
+            more = "If a build with more options wrote it, such as `--adapters`, add them. Otherwise move it."
+            _refuse("MG401", f"this build does not write {foreign[0]}, which is in its output folder", more)
+        _refuse("MG401", f"{foreign[0]} was not written by mcpgen", move)
 
 
 def _fill(path: Path, content: Content) -> None:

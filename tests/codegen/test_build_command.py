@@ -430,6 +430,19 @@ def test_a_folder_with_somebody_elses_files_is_not_touched(name: str, occupied: 
     assert before == content_of(occupied.parent)
 
 
+def test_a_file_of_a_build_with_more_options_is_not_touched(small: Path, tmp_path: Path) -> None:
+    given = ("--schema", small, "--revision", "draft", "--based-on", "none", "--out", tmp_path / "out")
+    assert 0 == run(*given).exit_code
+    adapter = tmp_path / "out" / "vdraft" / "adapter.py"
+    adapter.write_text((adapter.parent / "models.py").read_text(encoding="utf-8"), encoding="utf-8")
+    refused = run(*given, "--json")
+
+    (finding,) = json.loads(refused.stdout)["diagnostics"]
+    assert f"this build does not write {adapter}, which is in its output folder" == finding["message"]
+    assert "such as `--adapters`, add them" in finding["hint"]
+    assert adapter.exists()
+
+
 def test_a_folder_that_we_never_wrote_is_not_touched(small: Path, tmp_path: Path) -> None:
     (tmp_path / "out" / "vdraft").mkdir(parents=True)
     (tmp_path / "out" / "vdraft" / "__init__.py").write_text("mine = 1", encoding="utf-8")
