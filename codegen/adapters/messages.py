@@ -176,7 +176,8 @@ class Messages:
         place = f"{method.sender} {method.name}"
         found = self._builder.found(place)
         if found is None:
-            problem = f"{self._builder.target.label} has `{method.name}` inside a result, which no error can answer"
+            label = self._builder.target.label
+            problem = f"{label} has `{method.name}` inside a result, so an error cannot answer the request"
             found = self._builder.need("carrier-changed", place, "", problem)
         if found is None or not isinstance(found.action, v.Refuse):
             if found is not None:

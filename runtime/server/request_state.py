@@ -58,8 +58,8 @@ _PROBLEMS: Final = {
     ),
     "ended": "belongs to a handler that has ended; send the request without it",
     "elsewhere": (
-        "belongs to a handler of another process of this server, which may have ended; "
-        "send the request there, or without the requestState"
+        "belongs to a handler in another process of this server, and that process may have ended; "
+        "send the request to that process, or without the requestState"
     ),
     "invalid": "is not valid for this request",
 }

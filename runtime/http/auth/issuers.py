@@ -173,7 +173,7 @@ def code_of_response(response_url: str, request: AuthorizationRequest) -> str:
     if "error" in fields:
         failure = ScopeRefused if fields["error"] == "invalid_scope" else LoginFailed
         raise failure(
-            f"the authorization server answered: {_error_text(fields)}; log in again, if you want to try other answers"
+            f"the authorization server answered with an error: {_error_text(fields)}; to try once more, log in again"
         )
     code = fields.get("code")
     if not code:

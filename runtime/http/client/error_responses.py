@@ -81,7 +81,9 @@ _REFUSAL: Final = 'error="invalid_token"'
 _REFUSED: Final = (
     "the server refused the access token; get a new one, and pass Http(url, auth=bearer(token)), or headers"
 )
-_WEB_PAGE: Final = "this is a web page, so no MCP server may be at this URL; check its path, which is often /mcp"
+_WEB_PAGE: Final = (
+    "the response is a web page, so there is probably no MCP server at this URL; check its path, which is often /mcp"
+)
 # With these, a JSON-RPC error says itself what is wrong, such as an unknown session, or a server that shuts down.
 _SAYS_ITSELF: Final = frozenset({NOT_FOUND, 503})
 _MAX_RETRY_AFTER_CHARS: Final = 40

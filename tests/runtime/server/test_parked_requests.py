@@ -340,8 +340,8 @@ async def test_after_a_restart_a_handler_is_not_run_again_by_itself() -> None:
 
         assert {
             "code": -32602,
-            "message": "The requestState belongs to a handler of another process of this server, which may have ended; "
-            "send the request there, or without the requestState",
+            "message": "The requestState belongs to a handler in another process of this server, and that process may "
+            "have ended; send the request to that process, or without the requestState",
             "data": {"reason": "elsewhere"},
         } == refused["error"]
 

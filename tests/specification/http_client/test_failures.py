@@ -243,7 +243,7 @@ async def test_a_web_page_is_named_with_the_usual_path() -> None:
         asked = await server.hear(method="server/discover")
         await asked.answer(403, b"<!DOCTYPE HTML>", content_type="text/html;charset=utf-8")
 
-        with pytest.raises(HttpRefused, match=r"this is a web page, .* which is often /mcp"):
+        with pytest.raises(HttpRefused, match=r"the response is a web page, .* which is often /mcp"):
             await connecting.outcome()
 
 
