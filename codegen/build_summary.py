@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from mcpgen.codegen.build import Package, Source, pinned_source
+from mcpgen.codegen.console import printable
 from mcpgen.codegen.diff import compare, edition
 from mcpgen.codegen.diff.model import Diff
 from mcpgen.codegen.diff.report import text
@@ -98,7 +99,7 @@ def echo_built(built: Built) -> None:
     if built.assumptions:
         click.echo("  assumptions:")
         for each in built.assumptions:
-            click.echo(f"    * {each}")
+            click.echo(f"    * {printable(each)}")
     if built.differences is not None:
         _echo_differences(built.differences)
     click.echo(f"  import: {built.imported}")

@@ -260,3 +260,10 @@ def test_the_summary_shows_files_assumptions_and_differences(tmp_path: Path) -> 
         "+ costHint?  number (>= 0)",
     ):
         assert expected in result.stdout
+
+
+def test_the_summary_escapes_names_of_the_document(tmp_path: Path) -> None:
+    document = drafts.one_field()
+    document["$defs"]["ListToolsRequest"]["properties"]["method"]["const"] = "\x1b]0;title\x07"
+
+    assert "* The request \\x1b]0;title\\x07, sent by" in run(document, tmp_path, "--based-on", BASE).stdout
