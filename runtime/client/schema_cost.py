@@ -22,9 +22,11 @@ from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
+import msgspec
 from msgspec import Struct
 
 from mcpgen.runtime.adapt.json_pointer import ABSENT, is_array, is_object, look_up, tokens_of
+from mcpgen.runtime.client.keyword_cost import REREAD_UNITS, REREADS, keyword_cost, list_of, map_of
 from mcpgen.runtime.limits import MAX_SCHEMA_DEPTH
 
 if TYPE_CHECKING:
@@ -87,6 +89,7 @@ class _Node(Struct, eq=False):
     cost: int
     pattern: bool
     key_patterns: int
+    rereads: bool  # whether it has one of `REREADS`
     is_unevaluated: bool  # each member of the value is looked up in all subschemas for the value
     same_place: list[_Node] = []
     properties: dict[str, _Node] = {}  # by name
@@ -146,6 +149,7 @@ class SchemaGraph:
             self._read(*self._unread.pop())
         nodes = list(self._nodes.values())
         self._has_patterns = any(node.pattern or node.key_patterns for node in nodes)
+        self._rereads = any(node.rereads for node in nodes)
         self.in_place: int = _longest_in_place(nodes)
         self.weight: int | None
         self.weight, self._longest = _weight(nodes, self._root)
@@ -161,8 +165,9 @@ class SchemaGraph:
             SchemaTooCostly: Validating would cost too much.
         """
         rate = text_units if self._has_patterns else 1
+        most = max(rate, REREAD_UNITS) if self._rereads else rate
         short = longest_text is None or size <= longest_text
-        if self.weight is not None and short and self.weight * size * rate <= MAX_UNITS:
+        if self.weight is not None and short and self.weight * size * most <= MAX_UNITS:
             nesting, copies = self._longest, self.weight * size
         else:
             walk = _Walk(self, rate, longest_text)
@@ -208,7 +213,7 @@ class SchemaGraph:
     def _count_patterns(self, value: dict[str, Any]) -> None:
         if isinstance(pattern := value.get("pattern"), str):
             self.patterns.add(pattern)
-        self.patterns.update(_map(value.get("patternProperties")))
+        self.patterns.update(map_of(value.get("patternProperties")))
         if len(self.patterns) > MAX_PATTERNS:
             raise SchemaRefused(f"it has more than {MAX_PATTERNS} different patterns")
 
@@ -223,10 +228,8 @@ class SchemaGraph:
     def _node(self, schema: dict[str, Any]) -> _Node:
         node = self._nodes.get(id(schema))
         if node is None:
-            # A keyword with many items is checked item by item.
-            cost = 1 + sum(len(value) for value in schema.values() if is_array(value) or is_object(value))
-            is_unevaluated = any(name in schema for name in _UNEVALUATED)
-            node = _Node(cost, "pattern" in schema, len(schema.get("patternProperties", ())), is_unevaluated)
+            lacks, keys = schema.keys().isdisjoint, len(schema.get("patternProperties", ()))
+            node = _Node(keyword_cost(schema), "pattern" in schema, keys, not lacks(REREADS), not lacks(_UNEVALUATED))
             self._nodes[id(schema)] = node
             if len(self._nodes) > MAX_SUBSCHEMAS:
                 raise SchemaRefused(f"it has more than {MAX_SUBSCHEMAS} subschemas")
@@ -241,16 +244,16 @@ class SchemaGraph:
         self._branches = self._branches or "anyOf" in schema or "oneOf" in schema
         node.same_place += self._all(schema.get(name) for name in _IN_PLACE)
         for name in _IN_PLACE_LISTS:
-            node.same_place += self._all(_list(schema.get(name)))
+            node.same_place += self._all(list_of(schema.get(name)))
         for name in _IN_PLACE_MAPS:
-            node.same_place += self._all(_map(schema.get(name)).values())
+            node.same_place += self._all(map_of(schema.get(name)).values())
         node.same_place += [self._resolve(schema[name]) for name in _REFERENCES if isinstance(schema.get(name), str)]
         node.same_place *= _UNEVALUATED_FACTOR if node.is_unevaluated else 1
         node.properties = {
-            name: self._node(each) for name, each in _map(schema.get("properties")).items() if is_object(each)
+            name: self._node(each) for name, each in map_of(schema.get("properties")).items() if is_object(each)
         }
         node.additional = self._all(schema.get(name) for name in ("additionalProperties", "unevaluatedProperties"))
-        node.pattern_properties = self._all(_map(schema.get("patternProperties")).values())
+        node.pattern_properties = self._all(map_of(schema.get("patternProperties")).values())
         node.property_names = self._all([schema.get("propertyNames")])
         for name in ("items", "prefixItems", "additionalItems", "unevaluatedItems", "contains"):
             held = schema.get(name)
@@ -300,6 +303,9 @@ class _Walk:
             if depth > self._deepest:
                 raise SchemaTooCostly("the content is nested too deeply to check against this schema")
             visits = self._visits(starts, len(place) if is_object(place) or is_array(place) else 0)
+            rereads = sum(times for node, times in visits.items() if node.rereads)
+            if rereads and not is_object(place):
+                self._count(0, rereads * len(msgspec.json.encode(place)) * REREAD_UNITS)
             if isinstance(place, str):
                 self._read_text(place, sum(times for node, times in visits.items() if node.pattern))
             elif is_object(place):
@@ -390,11 +396,3 @@ def _weight(nodes: Iterable[_Node], root: _Node) -> tuple[int | None, int]:
         weights[node] = node.cost + sum(weights[other] for other in (*node.same_place, *node.children()))
         longest[node] = 1 + max((longest[other] for other in (*node.same_place, *node.children())), default=0)
     return (weights[root] if longest[root] <= MAX_NESTING else None), longest[root]
-
-
-def _list(value: object) -> list[Any]:
-    return value if is_array(value) else []
-
-
-def _map(value: object) -> dict[str, Any]:
-    return value if is_object(value) else {}

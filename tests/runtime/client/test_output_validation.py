@@ -459,6 +459,41 @@ def test_work_that_multiplies_is_not_begun(schema: Any, content: Any) -> None:
     assert "it cannot be checked: the content is too large to check against this schema" == reason(schema, content)
 
 
+DRAFT_7 = {"$schema": "http://json-schema.org/draft-07/schema#"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "content"),
+    [
+        ({"items": {"not": {"enum": [[0, 0, 0, 0, each] for each in range(1, 1000)]}}}, [[0, 0, 0, 0, 0]] * 2000),
+        ({"items": {"not": {"enum": [{"a": 0, "b": each} for each in range(1, 1000)]}}}, [{"a": 0, "b": 0}] * 3000),
+        ({"items": {"not": {"enum": [each + 0.5 for each in range(1000)]}}}, [0.1] * 1000),
+        ({"items": {"allOf": [{"const": [0] * 20}] * 500}}, [[0] * 20] * 1000),
+        ({"items": {"allOf": [{"multipleOf": 1e-300}] * 100}}, [5] * 1000),
+        ({"items": {"allOf": [{"multipleOf": 0.01}] * 100}}, [5] * 3000),
+        ({"items": {"allOf": [{"maximum": 1e300}] * 500}}, [1.5] * 3000),
+        ({"allOf": [{"uniqueItems": True}] * 2000}, list(range(2000))),
+        ({"allOf": [{"uniqueItems": True}] * 2000}, ["x" * 5000]),
+        (DRAFT_7 | {"allOf": [{"contentMediaType": "application/json"}] * 2000}, f"[{'1,' * 5000}1]"),
+        (DRAFT_7 | {"allOf": [{"contentEncoding": "base64"}] * 2000}, "QUFB" * 2000),
+        ({"properties": {"a": {"$ref": "#"}}, "allOf": [{"uniqueItems": True}] * 2000}, {"a": list(range(2000))}),
+    ],
+)
+def test_keywords_that_take_long_cost_more(schema: Any, content: Any) -> None:
+    assert "it cannot be checked: the content is too large to check against this schema" == reason(schema, content)
+
+
+def test_long_results_match_usual_keywords() -> None:
+    item = {
+        "properties": {"price": {"type": "number", "minimum": 0, "multipleOf": 0.01}, "unit": {"enum": ["g", "kg"]}}
+    }
+
+    assert (
+        finding({"items": item, "uniqueItems": True}, [{"price": each, "unit": "g"} for each in range(12_000)]) is None
+    )
+    assert finding(DRAFT_7 | {"contentEncoding": "base64"}, "QUFB" * 500_000) is None
+
+
 def test_a_value_that_is_nested_too_deep_for_its_schema_is_not_let_loose_on_the_stack() -> None:
     schema: dict[str, Any] = {"$ref": "#"}
     for _ in range(25):
