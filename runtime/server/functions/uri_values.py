@@ -7,7 +7,9 @@ Authors put values into file paths. A value is refused, so that its URI matches 
 * one of its segments is ``.`` or ``..``, also with trailing dots and spaces, which Windows ignores;
 * it starts with a separator or a drive (``C:``), because joining such a path replaces the folder;
 * any of this is true after decoding it again (``%252e``) or normalising it (fullwidth dots and slashes), because a
-  handler may do so.
+  handler may do so;
+* it has more than 30 combining marks in a row: to normalise them takes a time that grows with the square of their
+  number. No language needs as many (Unicode Standard Annex #15, "Stream-Safe Text Format").
 
 Spec: 2026-07-28, server/resources#security-considerations; RFC 3986, sections 2.1 and 6.2.2.3.
 """
@@ -34,6 +36,8 @@ ESCAPE = re.compile(r"(%[0-9A-Fa-f]{2})")
 # a long text would cost quadratic time.
 MAX_ENCODINGS = 3
 
+MAX_MARKS = 30
+
 # RFC 3986, sections 2.2 and 2.3. Letters and digits, which `quote` always keeps, are missing.
 UNRESERVED = "-._~"
 RESERVED = ":/?#[]@!$&'()*+,;="
@@ -49,11 +53,26 @@ def decode(raw: str, variable: Variable) -> str | None:
         value = unquote_to_bytes(raw).decode()
     except UnicodeError:
         return None
+    if _has_many_marks(value):
+        return None
     if not all(map(_is_below, _forms(value))):
         return None
     if not variable.spans and any(map(SEPARATORS.search, _forms(value))):
         return None
     return value if _stays_below(value) else None
+
+
+def _has_many_marks(value: str) -> bool:
+    """Whether a value has more than `MAX_MARKS` combining marks in a row."""
+    if value.isascii():
+        return False
+    count = 0
+    for each in value:
+        parts = unicodedata.normalize("NFKD", each)  # some characters stand for several marks
+        count = count + len(parts) if unicodedata.combining(parts[0]) else 0
+        if count > MAX_MARKS:
+            return True
+    return False
 
 
 def _stays_below(value: str) -> bool:

@@ -223,6 +223,15 @@ def test_honest_names_with_dots_and_percents_pass(name: str) -> None:
     assert read(SEGMENT, f"file:///root/{name}") is not None
 
 
+@pytest.mark.parametrize("marks", ["\u0301\u0323", "\u0344", "\u0f73", "\uff9e"])
+def test_a_value_has_few_combining_marks_in_a_row(marks: str) -> None:
+    """To sort 8,000 of them takes as many steps as half of their square, and a value was normalised several times."""
+    count = len(unicodedata.normalize("NFKD", marks))
+    assert read(SEGMENT, "file:///root/a" + marks * (30 // count)) is not None
+    assert read(SEGMENT, "file:///root/a" + marks * (30 // count + 1)) is None
+    assert read(SEGMENT, "file:///root/" + ("a" + marks) * 1000) is not None
+
+
 @pytest.mark.parametrize(
     ("template", "uri"),
     [
