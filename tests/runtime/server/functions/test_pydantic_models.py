@@ -181,10 +181,29 @@ async def test_many_refused_fields_are_listed_up_to_ten() -> None:
 
 async def test_thousands_of_errors_are_counted_and_not_listed() -> None:
     """To list them takes seconds, and so does each further attempt to read the value."""
+    server = Server("wide")
+    wide = pydantic.create_model("Wide", **{f"field{index}": (int, ...) for index in range(1500)})  # type: ignore[call-overload]
+
+    def add(value: Any) -> None: ...
+
+    add.__annotations__.update(value=wide)
+    server.tool(add)
+
+    async with connect(server) as client:
+        refused = await client.call_tool("add", {"value": {}})
+
+    assert refused.text == "Invalid arguments for tool add: it has 1500 errors - at `$.value`"
+
+
+async def test_a_long_value_is_read_up_to_its_first_wrong_item() -> None:
+    """Each of thousands of wrong items makes an error for each field of each member of a union."""
     server = Server("rows")
 
     @server.tool
     def add(rows: list[Row]) -> None: ...
+
+    @server.tool
+    def name(rows: dict[str, Row | Address]) -> None: ...
 
     @server.tool(structured=False)
     def rows() -> CallToolResult:
@@ -192,14 +211,19 @@ async def test_thousands_of_errors_are_counted_and_not_listed() -> None:
 
     async with connect(server) as client:
         Row.reads.clear()
-        refused = await client.call_tool("add", {"rows": [{}] * 1500})
-        assert refused.text == "Invalid arguments for tool add: it has 1500 errors - at `$.rows`"
-        assert len(Row.reads) <= 2 * 1500  # to decode the request, and to name the error
+        refused = await client.call_tool("add", {"rows": [{"name": "x"}, *[{}] * 1500]})
+        assert refused.text == "Invalid arguments for tool add: `1.name`: Field required - at `$.rows`"
+        assert len(Row.reads) <= 2 * 3  # to decode the request, to name the error, and to read whole numbers
 
         Row.reads.clear()
-        with pytest.raises(UnexpectedResult, match="it has 1500 errors"):
+        refused = await client.call_tool("name", {"rows": {f"{each}": {} for each in range(1500)}})
+        assert refused.text.endswith("`0.Row.name`: Field required; `0.Address.city`: Field required - at `$.rows`")
+        assert len(Row.reads) <= 3
+
+        Row.reads.clear()
+        with pytest.raises(UnexpectedResult, match=r"`0\.name`: Field required"):
             await client.call_tool("rows", returns=list[Row])
-        assert len(Row.reads) == 1500
+        assert len(Row.reads) <= 2
 
 
 async def test_a_model_that_was_changed_to_another_type_is_an_error_that_keeps_its_value(
