@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import msgspec
 
 from mcpgen.runtime.errors import UsageError, quoted
+from mcpgen.runtime.protocol.nested_unions import nesting_check
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -77,11 +78,13 @@ class PydanticType(metaclass=_AnyInstance):
         annotation: The type.
         adapter: The ``pydantic.TypeAdapter`` of the type.
         read_fast: Reads JSON up to the first wrong item of an array or object.
+        check_nesting: Refuses a value that pydantic would read too often; None if there is none.
     """
 
     annotation: Annotation
     adapter: Any
     read_fast: Callable[[bytes], object]
+    check_nesting: Callable[[object], None] | None
 
     @classmethod
     def read(cls, value: object) -> object:
@@ -90,6 +93,8 @@ class PydanticType(metaclass=_AnyInstance):
         Raises:
             ValueError: It is not one. The message names each field; msgspec adds the place of the value.
         """
+        if cls.check_nesting is not None:
+            cls.check_nesting(value)
         data = msgspec.json.encode(value)
         return cls._validated(cls.adapter.validate_json if len(data) <= _FEW_BYTES else cls.read_fast, data)
 
@@ -236,7 +241,12 @@ def pydantic_type(annotation: Annotation, what: str) -> type[PydanticType]:
         ) from error
     from mcpgen.runtime.protocol.failing_fast import failing_fast  # noqa: PLC0415 (it imports pydantic)
 
-    members = {"annotation": annotation, "adapter": adapter, "read_fast": failing_fast(adapter)}
+    members: dict[str, Any] = {
+        "annotation": annotation,
+        "adapter": adapter,
+        "read_fast": failing_fast(adapter),
+        "check_nesting": nesting_check(adapter.core_schema),
+    }
     return cast("type[PydanticType]", _AnyInstance("PydanticType", (PydanticType,), members))
 
 

@@ -10,7 +10,7 @@ import enum
 import subprocess
 import sys
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import jsonschema
 import msgspec
@@ -224,6 +224,85 @@ async def test_a_long_value_is_read_up_to_its_first_wrong_item() -> None:
         with pytest.raises(UnexpectedResult, match=r"`0\.name`: Field required"):
             await client.call_tool("rows", returns=list[Row])
         assert len(Row.reads) <= 2
+
+
+class All(pydantic.BaseModel):
+    kind: Literal["all"]
+    parts: list[All | Any_ | Not | Is]
+
+
+class Any_(pydantic.BaseModel):  # noqa: N801 (`Any` is taken)
+    kind: Literal["any"]
+    inner: list[All | Any_ | Not | Is] = pydantic.Field(validation_alias="parts")
+
+
+class Not(pydantic.BaseModel):
+    part: All | Any_ | Not | Is
+
+
+class Is(pydantic.BaseModel):
+    count: ClassVar[int] = 0
+    value: str
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def count_it(cls, value: object) -> object:
+        Is.count += 1
+        return value
+
+
+Tagged = Annotated["TaggedAll | TaggedAny", pydantic.Field(discriminator="kind")]
+
+
+class TaggedAll(pydantic.BaseModel):
+    kind: Literal["all"]
+    parts: list[Tagged]
+
+
+class TaggedAny(pydantic.BaseModel):
+    kind: Literal["any"]
+    parts: list[Tagged]
+
+
+class Query(pydantic.BaseModel):
+    root: Tagged
+
+
+def nested(depth: int) -> dict[str, object]:
+    value: dict[str, object] = {"value": "x"}
+    for _ in range(depth):
+        value = {"kind": "all", "parts": [value]}
+    return value
+
+
+async def test_a_value_is_not_nested_so_deeply_that_it_is_read_thousands_of_times() -> None:
+    """pydantic tries each member of a union that has no discriminator, and reads fields of one name for each."""
+    server = Server("nested")
+
+    @server.tool
+    def find(value: All | Any_ | Not | Is) -> None: ...
+
+    @server.tool
+    def tagged(value: Query) -> None: ...
+
+    async with connect(server) as client:
+        Is.count = 0
+        assert (await client.call_tool("find", {"value": nested(10)})).is_error is not True
+        assert 2**10 <= Is.count < 2**11
+        Is.count = 0
+        for depth in (20, 60):
+            refused = await client.call_tool("find", {"value": nested(depth)})
+            assert "nested too deeply for a union without a discriminator - at `$.value`" in refused.text
+        assert Is.count == 0
+
+        value: dict[str, object] = {"value": "x"}
+        for _ in range(60):
+            value = {"part": value}
+        assert (await client.call_tool("find", {"value": value})).is_error is not True
+        value = {"kind": "any", "parts": []}
+        for _ in range(60):
+            value = {"kind": "all", "parts": [value]}
+        assert (await client.call_tool("tagged", {"value": {"root": value}})).is_error is not True
 
 
 async def test_a_model_that_was_changed_to_another_type_is_an_error_that_keeps_its_value(

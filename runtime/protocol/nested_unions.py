@@ -1,0 +1,143 @@
+"""Refuse values that are nested too deeply for the unions of a recursive pydantic type.
+
+pydantic tries each member of a union that has no discriminator. If two members have a field of the same name, it reads
+the value of that field twice; if such unions are nested, four times, eight times, and so on. A message of 1 kB with 30
+levels would take an hour. So each object and each array counts as often as pydantic may read it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["nesting_check"]
+
+# pydantic reads 50,000 small objects in 0.1 s.
+MAX_READS: Final = 50_000
+
+_ARRAYS: Final = frozenset({"deque", "frozenset", "generator", "list", "set", "tuple"})
+_FIELDS: Final = frozenset({"dataclass-args", "model-fields", "typed-dict"})
+_ITEMS: Final = object()
+_ANY_KEY: Final = object()
+
+
+def nesting_check(core_schema: object) -> Callable[[object], None] | None:
+    """Return a check for values of a type, which are JSON; None if they cannot be read too often.
+
+    It raises `ValueError`.
+    """
+    search = _Search(core_schema)
+    factors: Counter[object] = Counter()
+    for union in search.unions:
+        keys = Counter(key for arm in search.arms(union) for key in search.keys(arm))
+        others = keys[_ANY_KEY]
+        factors |= Counter({key: count + others if isinstance(key, str) else count for key, count in keys.items()})
+    return partial(_check, factors) if search.is_recursive and max(factors.values(), default=1) > 1 else None
+
+
+def _check(factors: Counter[object], value: object) -> None:
+    others = factors[_ANY_KEY] or 1
+    reads = 0
+    rest: list[tuple[object, int]] = [(value, 1)]
+    while rest:
+        each, times = rest.pop()
+        if isinstance(each, dict):
+            members = cast("dict[str, object]", each)
+            rest.extend((inner, times * (factors[name] or others)) for name, inner in members.items())
+        elif isinstance(each, list):
+            rest.extend((inner, times * (factors[_ITEMS] or 1)) for inner in cast("list[object]", each))
+        else:
+            continue
+        reads += times
+        if reads > MAX_READS:
+            raise ValueError("it is nested too deeply for a union without a discriminator")
+
+
+class _Search:
+    """A search through the schema from which pydantic makes a validator.
+
+    Attributes:
+        unions: The unions without a discriminator.
+    """
+
+    def __init__(self, core_schema: object) -> None:
+        self.unions: list[dict[str, Any]] = []
+        self._named: dict[str, dict[str, Any]] = {}
+        self._references: dict[str, set[str]] = {}  # the names in each schema with a name
+        self._find(core_schema, ())
+
+    @property
+    def is_recursive(self) -> bool:
+        """Whether a part of the type refers to itself."""
+        rest = dict(self._references)
+        while ends := [name for name, inner in rest.items() if not inner & rest.keys()]:
+            for each in ends:
+                del rest[each]
+        return bool(rest)
+
+    def _find(self, schema: object, outer: tuple[str, ...]) -> None:
+        if isinstance(schema, (list, tuple)):
+            for each in cast("list[object]", schema):
+                self._find(each, outer)
+        if not isinstance(schema, dict):
+            return
+        members = cast("dict[str, Any]", schema)
+        name = members.get("ref")
+        if isinstance(name, str):
+            self._named[name] = members
+            self._references[name] = set()
+            outer = (*outer, name)
+        if members.get("type") == "union":
+            self.unions.append(members)
+        elif members.get("type") == "definition-ref":
+            for each in outer:
+                self._references[each].add(members["schema_ref"])
+        for each in members.values():
+            self._find(each, outer)
+
+    def arms(self, schema: dict[str, Any], seen: frozenset[str] = frozenset()) -> Iterator[dict[str, Any]]:
+        """Yield the schemas that pydantic tries for a value of *schema*, without what wraps them."""
+        kind = schema["type"]
+        if kind == "definition-ref":
+            name = schema["schema_ref"]
+            if name in self._named and name not in seen:
+                yield from self.arms(self._named[name], seen | {name})
+        elif kind == "union":
+            choices: list[dict[str, Any] | tuple[dict[str, Any], str]] = schema["choices"]  # with labels, or without
+            for each in choices:
+                yield from self.arms(each[0] if isinstance(each, tuple) else each, seen)
+        elif kind in _FIELDS:
+            yield schema
+        else:
+            inner = schema.get("schema") or schema.get("lax_schema") or schema.get("json_schema")
+            yield from [schema] if inner is None else self.arms(inner, seen)
+
+    def keys(self, arm: dict[str, Any]) -> set[object]:
+        """Return the keys at which a value of *arm* has other values."""
+        kind = arm["type"]
+        if kind == "tagged-union":
+            return {key for each in arm["choices"].values() for inner in self.arms(each) for key in self.keys(inner)}
+        if kind == "dict":
+            return {_ANY_KEY}
+        if kind in _ARRAYS:
+            return {_ITEMS}
+        if kind not in _FIELDS:
+            return set()
+        if kind == "dataclass-args":
+            return {key for each in arm["fields"] for key in _names(each["name"], each)}
+        return {key for name, each in arm["fields"].items() for key in _names(name, each)}
+
+
+def _names(name: str, field: dict[str, Any]) -> Iterator[str]:
+    """Yield the names that a field may have in JSON."""
+    yield name
+    alias = field.get("validation_alias")
+    if isinstance(alias, str):
+        yield alias
+    elif isinstance(alias, list):
+        paths = cast("list[Any]", alias)
+        yield from (each[0] if isinstance(each, list) else each for each in paths)
