@@ -11,10 +11,11 @@ So their number is limited.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from decimal import Decimal, InvalidOperation
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import ValidationError, inspect
 
@@ -31,6 +32,9 @@ _MAX_MEMBERS: Final = 5000
 
 # The numbers in tuples and objects can be chosen so that all of them have one hash: 5,000 take 0.5 s, 1,000 take 20 ms.
 _MAX_WITH_COMPOSITES: Final = 1000
+
+# Python compares two models in 2 µs: 300 with one hash take 0.1 s, 1,000 take 1 s.
+_MAX_WITH_MODELS: Final = 300
 
 # Shorter numbers cannot be chosen so.
 _64_BITS: Final = 1 << 63
@@ -51,9 +55,17 @@ _COMPOSITES: Final = (
     inspect.DataclassType,
 )
 
+# In the schemas of pydantic. A class that occurs twice is a reference.
+_SETS_OF_PYDANTIC: Final = frozenset({"frozenset", "set"})
+_MODELS: Final = frozenset({"dataclass", "definition-ref", "model"})
+_COMPOSITES_OF_PYDANTIC: Final = _MODELS | {"call", "tuple"}
+
 _EXACT_FLOATS: Final = 1 << 53
 _UUID_DIGITS: Final = 32
 _FIRST_OF_NUMBERS: Final = frozenset("+-.0123456789")
+
+# Texts that a class of another library may read as a number, a time, a UUID or an IP network. pydantic allows spaces.
+_MAYBE_NUMBER: Final = re.compile(r"\s*(?:[-+.\d{]|urn:|P[\dT]|[\da-f]*[-:]|[\da-f]{32})", re.IGNORECASE)
 
 
 def hash_check(kind: type) -> Callable[[object], None] | None:
@@ -84,7 +96,8 @@ def _check_of(info: inspect.Type) -> Callable[[object], None] | None:
         _check_hashes,
         has_decimals=search.has_decimals,
         is_type_known=not search.has_custom,
-        max_members=_MAX_WITH_COMPOSITES if search.has_composites else _MAX_MEMBERS,
+        counts_all=not search.has_custom or search.has_composites,
+        max_members=search.max_members,
     )
 
 
@@ -103,18 +116,31 @@ class _Search:
         has_decimals: Whether it has found a `Decimal`. Only that keeps all digits of a number with a fraction.
         has_custom: Whether it has found a class of another library.
         has_composites: Whether it has found items of a set that are tuples or objects.
+        has_models: Whether it has found items of a set that are models of pydantic.
     """
 
     def __init__(self) -> None:
         self.has_decimals: bool = False
         self.has_custom: bool = False
         self.has_composites: bool = False
+        self.has_models: bool = False
         self._seen: set[tuple[type, bool]] = set()
+
+    @property
+    def max_members(self) -> int:
+        """The most members of an array or object."""
+        if self.has_models:
+            return _MAX_WITH_MODELS
+        return _MAX_WITH_COMPOSITES if self.has_composites else _MAX_MEMBERS
 
     def finds(self, kind: inspect.Type, *, is_hashed: bool) -> bool:
         match kind:
             case inspect.CustomType():
                 self.has_custom = True
+                adapter: Any = getattr(kind.cls, "adapter", None)  # of pydantic
+                schema: object = getattr(adapter, "core_schema", None)
+                self.has_models = self.has_models or _has_set_of(_MODELS, schema)
+                self.has_composites = self.has_composites or _has_set_of(_COMPOSITES_OF_PYDANTIC, schema)
                 return True
             case inspect.DecimalType():
                 self.has_decimals = self.has_decimals or is_hashed
@@ -154,7 +180,22 @@ class _Search:
                 return []
 
 
-def _check_hashes(value: object, *, has_decimals: bool, is_type_known: bool, max_members: int) -> None:
+def _has_set_of(kinds: frozenset[str], schema: object, *, is_inside: bool = False) -> bool:
+    """Return whether a schema from which pydantic makes a validator has a set with one of *kinds* in its items."""
+    if isinstance(schema, (list, tuple)):
+        return any(_has_set_of(kinds, each, is_inside=is_inside) for each in cast("list[object]", schema))
+    if not isinstance(schema, dict):
+        return False
+    members = cast("dict[str, object]", schema)
+    if is_inside and members.get("type") in kinds:
+        return True
+    is_inside = is_inside or members.get("type") in _SETS_OF_PYDANTIC
+    return any(_has_set_of(kinds, each, is_inside=is_inside) for each in members.values())
+
+
+def _check_hashes(
+    value: object, *, has_decimals: bool, is_type_known: bool, counts_all: bool, max_members: int
+) -> None:
     hashes: Counter[int] = Counter()
     texts: list[str] = []
     rest = [value]
@@ -162,10 +203,11 @@ def _check_hashes(value: object, *, has_decimals: bool, is_type_known: bool, max
         each = rest.pop()
         if isinstance(each, (list, dict)):
             container = cast("list[object] | dict[str, object]", each)
-            rest.extend(_members(container, max_members, is_type_known=is_type_known))
+            rest.extend(_members(container, max_members, counts_all=counts_all))
         elif isinstance(each, str):
-            if _LONG_DIGITS <= len(each) <= _MAX_DIGITS:
-                texts.append(each)
+            text = each if is_type_known else each.strip()
+            if _LONG_DIGITS <= len(text) <= _MAX_DIGITS:
+                texts.append(text)
         elif isinstance(each, int):
             if not -_64_BITS <= each < _64_BITS:
                 hashes[hash(each)] += 1
@@ -176,8 +218,8 @@ def _check_hashes(value: object, *, has_decimals: bool, is_type_known: bool, max
         raise ValidationError(f"Expected at most {_MAX_EQUAL_HASHES} numbers with the same hash")
 
 
-def _members(container: list[object] | dict[str, object], max_members: int, *, is_type_known: bool) -> list[object]:
-    if len(container) > max_members and (is_type_known or sum(map(_is_number, container)) > max_members):
+def _members(container: list[object] | dict[str, object], max_members: int, *, counts_all: bool) -> list[object]:
+    if len(container) > max_members and (counts_all or sum(map(_is_number, container)) > max_members):
         what = "members in an array or object whose numbers may become keys of a dict or items of a set"
         raise ValidationError(f"Expected at most {max_members} {what}")
     return [*container, *container.values()] if isinstance(container, dict) else container
@@ -189,7 +231,7 @@ def _is_number(value: object) -> bool:
     Fractions do not count: they are common in long lists, such as those of an embedding, and rare in sets.
     """
     if isinstance(value, str):
-        return value[:1] in _FIRST_OF_NUMBERS
+        return _MAYBE_NUMBER.match(value) is not None
     return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
 
 
@@ -206,6 +248,8 @@ def _hashes(text: str) -> Iterator[int]:
     if is_integer:
         yield hash(int(text))
     digits = text.replace("-", "") if "-" in text else text
+    if len(digits) > _UUID_DIGITS and not is_integer:
+        digits = digits.lower().removeprefix("urn:uuid:").strip("{}")
     if len(digits) == _UUID_DIGITS:
         try:
             yield hash(int(digits, 16))

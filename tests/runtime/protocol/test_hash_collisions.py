@@ -10,10 +10,12 @@ from uuid import UUID
 
 import anyio
 import msgspec
+import pydantic
 import pytest
 
 from mcpgen import Server, UnexpectedResult, connect
 from mcpgen.runtime.protocol.hash_collisions import hash_check
+from mcpgen.runtime.protocol.value_types import pydantic_type
 
 COLLIDING = [(2**61 - 1) * each for each in range(8, 2008)]  # one hash, 65 bits and more
 
@@ -83,6 +85,64 @@ def test_a_thousand_tuples_in_a_set_are_read_and_no_more(kind: Any) -> None:
     check_hashes([[0, each] for each in range(1000)])
     with pytest.raises(msgspec.ValidationError, match="at most 1000 members"):
         check_hashes([[0, each] for each in range(1001)])
+
+
+class Frozen(pydantic.BaseModel, frozen=True):
+    x: int
+    y: int
+
+
+class Area(pydantic.BaseModel):
+    corners: frozenset[Frozen] = frozenset()
+    others: frozenset[Frozen] = frozenset()
+
+
+class Corner(pydantic.BaseModel):
+    at: set[tuple[int, int]]
+
+
+@pytest.mark.parametrize(("kind", "most"), [(Corner, 1000), (Area, 300), (list[Area], 300)], ids=str)
+def test_few_tuples_or_models_in_a_set_of_pydantic_are_read(kind: Any, most: int) -> None:
+    check_hashes = hash_check(pydantic_type(kind, "value"))
+    assert check_hashes is not None
+
+    check_hashes([{"x": 0, "y": each} for each in range(most)])
+    with pytest.raises(msgspec.ValidationError, match=f"at most {most} members"):
+        check_hashes([[0, each] for each in range(most + 1)])
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        " {}".format,
+        "\u2003{}".format,
+        lambda each: f"urn:uuid:{UUID(int=each)}",
+        lambda each: f"{{{UUID(int=each)}}}",
+        lambda each: str(UUID(int=each | 0xF << 124)),
+        lambda each: f"{each | 0xF << 124:x}",
+        lambda each: f"f{each % 4096:03x}:{each % 65536:x}::/128",
+        lambda each: f"PT{each % 86400}S",
+    ],
+)
+def test_pydantic_may_read_a_text_as_a_number(write: Any) -> None:
+    """It allows spaces, and other ways to write a UUID than msgspec."""
+    check_hashes = hash_check(pydantic_type(Names, "value"))
+    assert check_hashes is not None
+    check_hashes([write(each) for each in range(5000)])
+    with pytest.raises(msgspec.ValidationError, match="at most 5000 members"):
+        check_hashes([write(each) for each in range(5001)])
+
+
+@pytest.mark.parametrize("write", [" {}".format, lambda each: f"urn:uuid:{UUID(int=each)}"])
+def test_numbers_that_pydantic_reads_may_not_have_one_hash(write: Any) -> None:
+    check_hashes = hash_check(pydantic_type(Names, "value"))
+    assert check_hashes is not None
+    with pytest.raises(msgspec.ValidationError, match="at most 1000 numbers with the same hash"):
+        check_hashes([write((2**61 - 1) * (2**60 + each)) for each in range(1001)])
+
+
+class Names(pydantic.BaseModel):
+    names: list[str]
 
 
 @pytest.mark.parametrize("kind", [set[int], set[tuple[str, str]] | dict[int, str], dict[int, Pair]], ids=str)
