@@ -63,10 +63,10 @@ def check_keys(value: object, schema: Mapping[str, Any]) -> None:
     Raises:
         ValidationError: There is such a key. The message is that of msgspec.
     """
-    found = _Search(schema.get(_DEFINITIONS, {})).first(value, schema, "$")
+    found = _Search(schema.get(_DEFINITIONS, {})).first(value, schema)
     if found is not None:
-        path, key = found
-        raise ValidationError(f"Object contains unknown field `{key}` - at `{path}`")
+        key, *path = found
+        raise ValidationError(f"Object contains unknown field `{key}` - at `${''.join(reversed(path))}`")
 
 
 class _Search:
@@ -79,10 +79,13 @@ class _Search:
     def __init__(self, definitions: Mapping[str, Any]) -> None:
         self._definitions = definitions
         # By value and union. Without it, a value that fits several arms at each depth would take exponential time.
-        self._in_unions: dict[tuple[int, int], tuple[str, str] | None] = {}
+        self._in_unions: dict[tuple[int, int], tuple[str, ...] | None] = {}
 
-    def first(self, value: object, schema: object, path: str) -> tuple[str, str] | None:
-        """Return the place of the first object with an unknown key, and the key; None if there is none."""
+    def first(self, value: object, schema: object) -> tuple[str, ...] | None:
+        """Return the first unknown key, and the parts of the path to its object, the last one first; None if none is.
+
+        The path is made on the way back: a peer chooses how long keys are, and how many values are below them.
+        """
         if not isinstance(schema, dict) or not isinstance(value, (dict, list)):
             return None
         members = self._resolved(cast("dict[str, Any]", schema))
@@ -90,35 +93,33 @@ class _Search:
         if arms is not None:
             key = (id(cast("object", value)), id(arms))
             if key not in self._in_unions:
-                self._in_unions[key] = self._first_in_union(cast("object", value), arms, path)
+                self._in_unions[key] = self._first_in_union(cast("object", value), arms)
             return self._in_unions[key]
         if isinstance(value, dict):
-            return self._first_in_object(cast("dict[str, object]", value), members, path)
+            return self._first_in_object(cast("dict[str, object]", value), members)
         leading = members.get("prefixItems", [])
         for index, each in enumerate(cast("list[object]", value)):
             item = leading[index] if index < len(leading) else members.get("items")
-            if (found := self.first(each, item, f"{path}[{index}]")) is not None:
-                return found
+            if (found := self.first(each, item)) is not None:
+                return (*found, f"[{index}]")
         return None
 
-    def _first_in_object(
-        self, value: Mapping[str, object], schema: Mapping[str, Any], path: str
-    ) -> tuple[str, str] | None:
+    def _first_in_object(self, value: Mapping[str, object], schema: Mapping[str, Any]) -> tuple[str, ...] | None:
         properties: Mapping[str, Any] = schema.get("properties", {})
         others = schema.get("additionalProperties")
         for key, each in value.items():
             if key not in properties and others is False:
-                return path, key
-            if (found := self.first(each, properties.get(key, others), f"{path}.{key}")) is not None:
-                return found
+                return (key,)
+            if (found := self.first(each, properties.get(key, others))) is not None:
+                return (*found, f".{key}")
         return None
 
-    def _first_in_union(self, value: object, arms: Sequence[Any], path: str) -> tuple[str, str] | None:
+    def _first_in_union(self, value: object, arms: Sequence[Any]) -> tuple[str, ...] | None:
         """Return nothing if one of the arms that fit knows all keys."""
-        found: tuple[str, str] | None = None
+        found: tuple[str, ...] | None = None
         for arm in map(self._resolved, arms):
             if _fits(value, arm):
-                unknown = self.first(value, arm, path)
+                unknown = self.first(value, arm)
                 if unknown is None:
                     return None
                 found = found or unknown

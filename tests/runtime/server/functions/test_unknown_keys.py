@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any, ClassVar, TypedDict
 
 import jsonschema
 import msgspec
@@ -129,3 +129,24 @@ def test_a_value_that_fits_several_arms_at_each_depth_takes_no_exponential_time(
 
     with pytest.raises(msgspec.ValidationError, match=r"unknown field `z` - at `\$(\.inner){60}`$"):
         check_keys(value, schema)
+
+
+class Key(str):
+    """A key that counts how often it is copied into another text."""
+
+    __slots__ = ()
+    copies: ClassVar[int] = 0
+
+    def __format__(self, _: str) -> str:
+        Key.copies += 1
+        return str(self)
+
+
+def test_no_path_is_made_for_known_keys() -> None:
+    """The path to each of 24,000 objects below a key of 3.5 MB took 3.3 s."""
+    schema = {"additionalProperties": {"items": {"properties": {"x": {}}, "additionalProperties": False}}}
+    Key.copies = 0
+    check_keys({Key("k"): [{}] * 100}, schema)
+    assert Key.copies == 0
+    with pytest.raises(msgspec.ValidationError, match=r"unknown field `y` - at `\$\.k\[1\]`"):
+        check_keys({Key("k"): [{}, {"y": 1}]}, schema)
