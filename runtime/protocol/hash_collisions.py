@@ -36,6 +36,9 @@ _MAX_WITH_COMPOSITES: Final = 1000
 # Python compares two models in 2 µs: 300 with one hash take 0.1 s, 1,000 take 1 s.
 _MAX_WITH_MODELS: Final = 300
 
+# pydantic copies the keys that lead to an error, for each error: 24 errors below a key of 4 MB took 500 MB.
+_MAX_KEY_CHARS: Final = 1024
+
 # Shorter numbers cannot be chosen so.
 _64_BITS: Final = 1 << 63
 _LONG_DIGITS: Final = 19
@@ -203,6 +206,12 @@ def _check_hashes(
         each = rest.pop()
         if isinstance(each, (list, dict)):
             container = cast("list[object] | dict[str, object]", each)
+            if (
+                not is_type_known
+                and isinstance(container, dict)
+                and max(map(len, container), default=0) > _MAX_KEY_CHARS
+            ):
+                raise ValidationError(f"Expected keys of at most {_MAX_KEY_CHARS} characters")
             rest.extend(_members(container, max_members, counts_all=counts_all))
         elif isinstance(each, str):
             text = each if is_type_known else each.strip()

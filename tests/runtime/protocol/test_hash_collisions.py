@@ -145,6 +145,15 @@ class Names(pydantic.BaseModel):
     names: list[str]
 
 
+def test_keys_of_a_class_of_another_library_are_not_long() -> None:
+    """pydantic copies the keys that lead to an error, for each error."""
+    check_hashes = hash_check(pydantic_type(Names, "value"))
+    assert check_hashes is not None
+    check_hashes({"names": [{"k" * 1024: 1}, "x" * 5000]})
+    with pytest.raises(msgspec.ValidationError, match="keys of at most 1024 characters"):
+        check_hashes({"names": [{"k" * 1025: 1}]})
+
+
 @pytest.mark.parametrize("kind", [set[int], set[tuple[str, str]] | dict[int, str], dict[int, Pair]], ids=str)
 def test_sets_without_tuples_of_numbers_may_be_larger(kind: Any) -> None:
     check_hashes = hash_check(kind)
