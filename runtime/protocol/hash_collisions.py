@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import ValidationError, inspect
 
+from mcpgen.runtime.protocol.json_texts import has_json_texts, json_values
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -101,6 +103,7 @@ def _check_of(info: inspect.Type) -> Callable[[object], None] | None:
         is_type_known=not search.has_custom,
         counts_all=not search.has_custom or search.has_composites,
         max_members=search.max_members,
+        has_texts=search.has_texts,
     )
 
 
@@ -120,6 +123,7 @@ class _Search:
         has_custom: Whether it has found a class of another library.
         has_composites: Whether it has found items of a set that are tuples or objects.
         has_models: Whether it has found items of a set that are models of pydantic.
+        has_texts: Whether it has found texts of JSON that pydantic decodes.
     """
 
     def __init__(self) -> None:
@@ -127,6 +131,7 @@ class _Search:
         self.has_custom: bool = False
         self.has_composites: bool = False
         self.has_models: bool = False
+        self.has_texts: bool = False
         self._seen: set[tuple[type, bool]] = set()
 
     @property
@@ -142,6 +147,7 @@ class _Search:
                 self.has_custom = True
                 adapter: Any = getattr(kind.cls, "adapter", None)  # of pydantic
                 schema: object = getattr(adapter, "core_schema", None)
+                self.has_texts = self.has_texts or has_json_texts(schema)
                 self.has_models = self.has_models or _has_set_of(_MODELS, schema)
                 self.has_composites = self.has_composites or _has_set_of(_COMPOSITES_OF_PYDANTIC, schema)
                 return True
@@ -196,22 +202,18 @@ def _has_set_of(kinds: frozenset[str], schema: object, *, is_inside: bool = Fals
     return any(_has_set_of(kinds, each, is_inside=is_inside) for each in members.values())
 
 
-def _check_hashes(
-    value: object, *, has_decimals: bool, is_type_known: bool, counts_all: bool, max_members: int
+def _check_hashes(  # noqa: PLR0913 (what a search has found)
+    value: object, *, has_decimals: bool, has_texts: bool, is_type_known: bool, counts_all: bool, max_members: int
 ) -> None:
     hashes: Counter[int] = Counter()
     texts: list[str] = []
-    rest = [value]
+    rest = [value, *json_values(value)] if has_texts else [value]
     while rest:
         each = rest.pop()
         if isinstance(each, (list, dict)):
             container = cast("list[object] | dict[str, object]", each)
-            if (
-                not is_type_known
-                and isinstance(container, dict)
-                and max(map(len, container), default=0) > _MAX_KEY_CHARS
-            ):
-                raise ValidationError(f"Expected keys of at most {_MAX_KEY_CHARS} characters")
+            if not is_type_known and isinstance(container, dict):
+                _check_keys(container)
             rest.extend(_members(container, max_members, counts_all=counts_all))
         elif isinstance(each, str):
             text = each if is_type_known else each.strip()
@@ -225,6 +227,11 @@ def _check_hashes(
     hashes.update(_hashes_of_all(texts))
     if hashes and max(hashes.values()) > _MAX_EQUAL_HASHES:
         raise ValidationError(f"Expected at most {_MAX_EQUAL_HASHES} numbers with the same hash")
+
+
+def _check_keys(members: dict[str, object]) -> None:
+    if max(map(len, members), default=0) > _MAX_KEY_CHARS:
+        raise ValidationError(f"Expected keys of at most {_MAX_KEY_CHARS} characters")
 
 
 def _members(container: list[object] | dict[str, object], max_members: int, *, counts_all: bool) -> list[object]:

@@ -11,6 +11,8 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from mcpgen.runtime.protocol.json_texts import has_json_texts, json_in
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -36,15 +38,19 @@ def nesting_check(core_schema: object) -> Callable[[object], None] | None:
         keys = Counter(key for arm in search.arms(union) for key in search.keys(arm))
         others = keys[_ANY_KEY]
         factors |= Counter({key: count + others if isinstance(key, str) else count for key, count in keys.items()})
-    return partial(_check, factors) if search.is_recursive and max(factors.values(), default=1) > 1 else None
+    if not search.is_recursive or max(factors.values(), default=1) == 1:
+        return None
+    return partial(_check, factors, has_texts=has_json_texts(core_schema))
 
 
-def _check(factors: Counter[object], value: object) -> None:
+def _check(factors: Counter[object], value: object, *, has_texts: bool) -> None:
     others = factors[_ANY_KEY] or 1
     reads = 0
     rest: list[tuple[object, int]] = [(value, 1)]
     while rest:
         each, times = rest.pop()
+        if has_texts and isinstance(each, str):
+            each = json_in(each)
         if isinstance(each, dict):
             members = cast("dict[str, object]", each)
             rest.extend((inner, times * (factors[name] or others)) for name, inner in members.items())

@@ -1,0 +1,70 @@
+"""The JSON in texts that pydantic decodes: fields of the type `Json`.
+
+The checks of a message look at its values. What a text holds must pass the same checks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from msgspec import ValidationError
+
+from mcpgen.runtime.limits import MAX_VALUES
+from mcpgen.runtime.protocol.message_size import too_many_values
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["has_json_texts", "json_in", "json_values"]
+
+
+def has_json_texts(core_schema: object) -> bool:
+    """Return whether a schema from which pydantic makes a validator has a field of the type `Json`."""
+    if isinstance(core_schema, (list, tuple)):
+        return any(map(has_json_texts, cast("list[object]", core_schema)))
+    if not isinstance(core_schema, dict):
+        return False
+    members = cast("Mapping[str, object]", core_schema)
+    return members.get("type") == "json" or any(map(has_json_texts, members.values()))
+
+
+def json_in(text: str) -> object:
+    """Return the array or object that is written in *text*; None if it is something else.
+
+    Raises:
+        ValidationError: It has too many values.
+    """
+    if text.lstrip()[:1] not in ("[", "{"):
+        return None
+    if too_many_values(text.encode("utf-8", "surrogatepass"), MAX_VALUES):
+        raise ValidationError(f"Expected at most {MAX_VALUES} values in a text of JSON")
+    from pydantic_core import from_json  # noqa: PLC0415 (there is a field of its type, and this reads what it reads)
+
+    try:
+        return cast("object", from_json(text))
+    except ValueError:
+        return None
+
+
+def json_values(value: object) -> list[object]:
+    """Return the arrays and objects that are written in the texts of *value*, at any depth.
+
+    Raises:
+        ValidationError: They have too many values together.
+    """
+    found: list[object] = []
+    rest = [value]
+    count = 0
+    while rest:
+        each = rest.pop()
+        count += 1
+        if count > 2 * MAX_VALUES:  # those of the message, and as many in texts
+            raise ValidationError(f"Expected at most {MAX_VALUES} values in texts of JSON")
+        if isinstance(each, dict):
+            rest.extend(cast("dict[str, object]", each).values())
+        elif isinstance(each, list):
+            rest.extend(cast("list[object]", each))
+        elif isinstance(each, str) and (inner := json_in(each)) is not None:
+            found.append(inner)
+            rest.append(inner)
+    return found
