@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from mcpgen.runtime.protocol.json_texts import has_json_texts, json_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 __all__ = ["nesting_check"]
 
@@ -145,5 +145,4 @@ def _names(name: str, field: dict[str, Any]) -> Iterator[str]:
     if isinstance(alias, str):
         yield alias
     elif isinstance(alias, list):
-        paths = cast("list[Any]", alias)
-        yield from (each[0] if isinstance(each, list) else each for each in paths)
+        yield from (each[0] if isinstance(each, list) else each for each in cast("Iterable[Any]", alias))
