@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import inspect
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import SchemaError, SchemaValidator, core_schema
+
+from mcpgen.runtime.protocol.core_schemas import INNER, MAPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -19,29 +21,6 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 __all__ = ["failing_fast"]
-
-# The members of a schema that hold other schemas. Values in other members, such as defaults, may look like schemas.
-_INNER: Final = frozenset(
-    {
-        "arguments_schema",
-        "choices",
-        "definitions",
-        "extras_schema",
-        "fields",
-        "items_schema",
-        "json_schema",
-        "keys_schema",
-        "lax_schema",
-        "python_schema",
-        "schema",
-        "steps",
-        "strict_schema",
-        "values_schema",
-    }
-)
-
-# These hold schemas by name, where they are objects.
-_MAPS: Final = ("choices", "fields")
 
 
 def failing_fast(adapter: TypeAdapter[object]) -> Callable[[bytes], object]:
@@ -65,9 +44,9 @@ def _changed(schema: object) -> object:
     if not isinstance(schema, dict):
         return schema
     found = dict(cast("Mapping[str, object]", schema))
-    for key in _INNER & found.keys():
+    for key in INNER & found.keys():
         inner = found[key]
-        if key in _MAPS and isinstance(inner, dict):
+        if key in MAPS and isinstance(inner, dict):
             found[key] = {name: _changed(each) for name, each in cast("dict[object, object]", inner).items()}
         else:
             found[key] = _changed(inner)

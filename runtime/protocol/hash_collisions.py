@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import ValidationError, inspect
 
+from mcpgen.runtime.protocol.core_schemas import inner_schemas
 from mcpgen.runtime.protocol.json_texts import has_json_texts, json_values
 
 if TYPE_CHECKING:
@@ -189,17 +190,10 @@ class _Search:
                 return []
 
 
-def _has_set_of(kinds: frozenset[str], schema: object, *, is_inside: bool = False) -> bool:
-    """Return whether a schema from which pydantic makes a validator has a set with one of *kinds* in its items."""
-    if isinstance(schema, (list, tuple)):
-        return any(_has_set_of(kinds, each, is_inside=is_inside) for each in cast("list[object]", schema))
-    if not isinstance(schema, dict):
-        return False
-    members = cast("dict[str, object]", schema)
-    if is_inside and members.get("type") in kinds:
-        return True
-    is_inside = is_inside or members.get("type") in _SETS_OF_PYDANTIC
-    return any(_has_set_of(kinds, each, is_inside=is_inside) for each in members.values())
+def _has_set_of(kinds: frozenset[str], core_schema: object) -> bool:
+    """Return whether a type of pydantic has a set with one of *kinds* in its items."""
+    sets = (each for each in inner_schemas(core_schema) if each.get("type") in _SETS_OF_PYDANTIC)
+    return any(inner.get("type") in kinds for each in sets for inner in inner_schemas(each))
 
 
 def _check_hashes(  # noqa: PLR0913 (what a search has found)

@@ -5,27 +5,20 @@ The checks of a message look at its values. What a text holds must pass the same
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from msgspec import ValidationError
 
 from mcpgen.runtime.limits import MAX_VALUES
+from mcpgen.runtime.protocol.core_schemas import inner_schemas
 from mcpgen.runtime.protocol.message_size import too_many_values
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["has_json_texts", "json_in", "json_values"]
 
 
 def has_json_texts(core_schema: object) -> bool:
     """Return whether a schema from which pydantic makes a validator has a field of the type `Json`."""
-    if isinstance(core_schema, (list, tuple)):
-        return any(map(has_json_texts, cast("list[object]", core_schema)))
-    if not isinstance(core_schema, dict):
-        return False
-    members = cast("Mapping[str, object]", core_schema)
-    return members.get("type") == "json" or any(map(has_json_texts, members.values()))
+    return any(each.get("type") == "json" for each in inner_schemas(core_schema))
 
 
 def json_in(text: str) -> object:

@@ -78,19 +78,21 @@ def _values(text: bytes, max_values: int) -> int:
     return count + slow
 
 
-def memory_bytes(frame: bytes) -> int:
+def memory_bytes(frame: bytes, object_bytes: int = 0) -> int:
     """Return about how many bytes of memory a message takes while *frame* is kept and its params are decoded.
+
+    An object takes *object_bytes*, if that is more than a dict takes.
 
     It is exact within a factor of two for most messages, and more than that only for short values, such as small
     integers, which Python shares.
     """
     size = len(frame) + _text_bytes(frame)
     if len(frame) <= SMALL_FRAME_BYTES:
-        return size + _values_bytes(frame)
-    if _has_many_escapes(frame) and (values := _values_bytes(frame)) <= size * _MAX_EXCESS:
+        return size + _values_bytes(frame, object_bytes)
+    if _has_many_escapes(frame) and (values := _values_bytes(frame, object_bytes)) <= size * _MAX_EXCESS:
         return size + values
     outside = _outside_strings(frame, 4 * MAX_VALUES)
-    return size + _values_bytes(frame if outside is None else outside)
+    return size + _values_bytes(frame if outside is None else outside, object_bytes)
 
 
 def decoded_bytes(part: Raw) -> int:
@@ -104,8 +106,9 @@ def _has_many_escapes(frame: bytes) -> bool:
     return frame.count(_BACKSLASH) > len(frame) * _MANY_ESCAPES
 
 
-def _values_bytes(text: bytes) -> int:
-    return _OBJECT_BYTES * text.count(b"{") + _ARRAY_BYTES * text.count(b"[") + _MEMBER_BYTES * text.count(b",")
+def _values_bytes(text: bytes, object_bytes: int) -> int:
+    objects = max(_OBJECT_BYTES, object_bytes) * text.count(b"{")
+    return objects + _ARRAY_BYTES * text.count(b"[") + _MEMBER_BYTES * text.count(b",")
 
 
 def detached(part: Raw | UnsetType, frame_bytes: int) -> Raw | UnsetType:

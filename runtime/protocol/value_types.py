@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import msgspec
 
 from mcpgen.runtime.errors import UsageError, quoted
+from mcpgen.runtime.protocol.core_schemas import object_bytes
 from mcpgen.runtime.protocol.nested_unions import nesting_check
 
 if TYPE_CHECKING:
@@ -79,12 +80,14 @@ class PydanticType(metaclass=_AnyInstance):
         adapter: The ``pydantic.TypeAdapter`` of the type.
         read_fast: Reads JSON up to the first wrong item of an array or object.
         check_nesting: Refuses a value that pydantic would read too often; None if there is none.
+        object_bytes: What the largest object of the type takes.
     """
 
     annotation: Annotation
     adapter: Any
     read_fast: Callable[[bytes], object]
     check_nesting: Callable[[object], None] | None
+    object_bytes: int
 
     @classmethod
     def read(cls, value: object) -> object:
@@ -246,6 +249,7 @@ def pydantic_type(annotation: Annotation, what: str) -> type[PydanticType]:
         "adapter": adapter,
         "read_fast": failing_fast(adapter),
         "check_nesting": nesting_check(adapter.core_schema),
+        "object_bytes": object_bytes(adapter.core_schema),
     }
     return cast("type[PydanticType]", _AnyInstance("PydanticType", (PydanticType,), members))
 

@@ -95,6 +95,7 @@ class HandlerTable:
         extensions: The extensions of the server.
         tool_headers: Which arguments of tools HTTP repeats in headers.
         scopes: Returns the scopes that a method needs for a name or URI; None if no function needs any.
+        object_bytes: What an object in the params takes when it is decoded, if that is more than a dict takes.
     """
 
     def __init__(  # noqa: PLR0913 (the parts that a server is made of)
@@ -145,6 +146,7 @@ class HandlerTable:
         self._last_client: tuple[Peer, Mapping[str, object] | None] | None = None
         self.tool_headers: ToolHeaders = ToolHeaders(self._handlers)
         self.scopes: Callable[[str, str], Iterable[str] | None] | None = self._find_scopes()
+        self.object_bytes: int = getattr(self._handlers, "object_bytes", 0)
 
     def refresh(self) -> None:
         """Read the handlers again: something was registered or removed."""
@@ -152,6 +154,7 @@ class HandlerTable:
             each.cache_clear()
         self.tool_headers = ToolHeaders(self._handlers)
         self.scopes = self._find_scopes()
+        self.object_bytes = getattr(self._handlers, "object_bytes", 0)
 
     def _find_scopes(self) -> Callable[[str, str], Iterable[str] | None] | None:
         find = getattr(self._handlers, "scopes", None)

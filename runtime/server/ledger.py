@@ -144,15 +144,23 @@ class Ledger:
             collect_garbage(self._few_blocks)
 
 
-def request_bytes(params: Raw | UnsetType, request_id: RequestId = 0) -> int:
-    """Return what a request or notification costs in memory while its handler runs."""
+def request_bytes(params: Raw | UnsetType, request_id: RequestId = 0, object_bytes: int = 0) -> int:
+    """Return what a request or notification costs in memory while its handler runs.
+
+    Args:
+        params: Undecoded.
+        request_id: Its id.
+        object_bytes: What an object in the params takes when it is decoded, if that is more than a dict takes.
+    """
     if type(request_id) is str:
-        return _text_bytes(request_id) + request_bytes(params)
+        return _text_bytes(request_id) + request_bytes(params, 0, object_bytes)
     if isinstance(params, UnsetType):
         return HANDLER_BYTES
     size = len(memoryview(params))
     # Most requests are that small. The decoded values of a usual one take as much again.
-    return HANDLER_BYTES + (2 * size if size <= _SMALL_BYTES else memory_bytes(bytes(params)))
+    if size <= _SMALL_BYTES and not object_bytes:
+        return HANDLER_BYTES + 2 * size
+    return HANDLER_BYTES + memory_bytes(bytes(params), object_bytes)
 
 
 def waiting_bytes(request_id: RequestId, peer: Peer | None) -> int:

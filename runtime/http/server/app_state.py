@@ -197,7 +197,9 @@ class AppState:
         if self.is_shutting_down:
             return None
         ticket = Ticket()
-        size = OPEN_REQUEST_BYTES * count + _headers_bytes(headers) + (memory_bytes(body) if body else 0)
+        size = OPEN_REQUEST_BYTES * count + _headers_bytes(headers)
+        if body:
+            size += memory_bytes(body, self.engine.handlers.object_bytes)
         give_way = ticket.give_way
         ticket.entry = self.open_quota.admit(
             client.owner, size, session=session, count=count, rank=int(is_stream), give_way=give_way

@@ -82,6 +82,11 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
         return None if tool is None else tool.definition.input_schema
 
     @property
+    def object_bytes(self) -> int:
+        """What the largest object in the arguments of a tool takes, if that is more than a dict takes."""
+        return max((each.object_bytes for each in self._registry.tools.entries.values()), default=0)
+
+    @property
     def has_scopes(self) -> bool:
         """Whether a function needs scopes."""
         return self._registry.has_scopes

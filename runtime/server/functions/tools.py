@@ -137,6 +137,13 @@ class Tool(Struct, frozen=True):
         """Whether the function takes a `Context`."""
         return bool(self._context)
 
+    @property
+    def object_bytes(self) -> int:
+        """What the largest object in the arguments takes, if that is more than a dict takes: of pydantic."""
+        return max(
+            (getattr(each.type, "object_bytes", 0) for each in msgspec.structs.fields(self._arguments)), default=0
+        )
+
     async def call(
         self, given: dict[str, object] | UnsetType, context: BaseContext
     ) -> models.CallToolResult | models.InputRequiredResult:

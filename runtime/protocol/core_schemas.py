@@ -1,0 +1,62 @@
+"""The schemas in a core schema, from which pydantic makes a validator, and what the values of its types cost.
+
+A core schema is a tree of dicts. A class that occurs twice in it is a reference to a definition.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["INNER", "MAPS", "inner_schemas", "object_bytes"]
+
+INNER: Final = frozenset(
+    {
+        "arguments_schema",
+        "choices",
+        "definitions",
+        "extras_schema",
+        "fields",
+        "items_schema",
+        "json_schema",
+        "keys_schema",
+        "lax_schema",
+        "python_schema",
+        "schema",
+        "steps",
+        "strict_schema",
+        "values_schema",
+    }
+)
+"""The members of a schema that hold other schemas. Values in other members, such as defaults, may look like schemas."""
+
+MAPS: Final = frozenset({"choices", "fields"})
+"""These hold schemas by name, where they are objects."""
+
+# Measured in CPython 3.11 with pydantic 2.12: a model of 12 fields takes 650 bytes, one of 40 fields 2 kB, also if JSON
+# has none of the fields.
+_MODEL_BYTES: Final = 500
+_FIELD_BYTES: Final = 40
+
+
+def inner_schemas(core_schema: object) -> Iterator[Mapping[str, Any]]:
+    """Yield *core_schema* and all schemas in it."""
+    rest = [core_schema]
+    while rest:
+        each = rest.pop()
+        if isinstance(each, (list, tuple)):  # a member of a union may be a pair with its label
+            rest.extend(cast("list[object]", each))
+        elif isinstance(each, dict):
+            schema = cast("dict[str, Any]", each)
+            yield schema
+            for key in INNER & schema.keys():
+                inner = schema[key]
+                rest.extend(inner.values() if key in MAPS and isinstance(inner, dict) else [inner])
+
+
+def object_bytes(core_schema: object) -> int:
+    """Return about how many bytes the largest object of a type takes, without the values of its fields."""
+    most = max((len(each["fields"]) for each in inner_schemas(core_schema) if "fields" in each), default=0)
+    return _MODEL_BYTES + _FIELD_BYTES * most
