@@ -605,9 +605,9 @@ async def test_a_call_that_becomes_a_task_is_measured_once(monkeypatch: pytest.M
     async def bake(text: str) -> str:
         return text[:1]
 
-    def measure(frame: bytes) -> int:
+    def measure(frame: bytes, object_bytes: int) -> int:
         measured.append(len(frame))
-        return memory_bytes(frame)
+        return memory_bytes(frame, object_bytes)
 
     monkeypatch.setattr(ledger, "memory_bytes", measure)
     async with connect(server, revisions=[NEW], tasks=True) as client:
