@@ -144,7 +144,8 @@ def _check(content: Content, target: Path) -> None:
             _refuse("MG402", f"{target} is inside an installed environment", "Give --out a folder of your own project.")
         if isinstance(content, str):
             if os.path.lexists(target) and not _is_ours(target):
-                _refuse("MG401", f"{target} was not written by mcpgen", move)
+                hint = "Give another --out, or move this file: a build replaces it."
+                _refuse("MG401", f"{target} was not written by mcpgen", hint)
             return
         if target.is_symlink() or (target.exists() and not target.is_dir()):
             _refuse("MG401", f"{target} exists and is not a folder", "Give another --out, or remove it.")
@@ -153,7 +154,7 @@ def _check(content: Content, target: Path) -> None:
         _refuse("MG402", f"cannot look into {target}: {error}", "Give --out a folder that you may write.")
     door = target / "__init__.py"
     if door.is_file() and _text(door).partition("\n")[0] != content["__init__.py"].partition("\n")[0]:
-        hint = "Give another --out or --revision: labels that differ in punctuation share a folder."
+        hint = "Give another --out or --revision: labels that differ only in punctuation share a folder."
         _refuse("MG401", f"{target} holds the bindings of another revision", hint)
     if foreign:
         if _is_ours(foreign[0]):

@@ -164,7 +164,8 @@ class Client(BaseClient):
         """
         check_required_texts(task_id=task_id)
         if not task_id:
-            raise UsageError("`task_id` is empty: that call was no task; use the handle that `start_tool` returned")
+            problem = "`task_id` is empty: the server ran the tool without a task"
+            raise UsageError(f"{problem}; use the handle that `start_tool` returned")
         tasks = self._engine.tool_tasks
         if tasks is None:
             reason = "the server runs no tools as tasks, or connect() was called without tasks=True"

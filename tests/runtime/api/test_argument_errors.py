@@ -126,7 +126,7 @@ CALLS: dict[str, tuple[Callable[[Any], object], str]] = {
     ),
     "no task": (
         lambda client: client.task(""),
-        "`task_id` is empty: that call was no task; use the handle that `start_tool` returned",
+        "`task_id` is empty: the server ran the tool without a task; use the handle that `start_tool` returned",
     ),
     "a task": (
         lambda client: client.task(5),

@@ -47,7 +47,8 @@ async def check_binding(credentials: Credentials, server_url: str, issuer: str) 
     elif known != issuer:
         raise LoginFailed(
             f"the server now uses the authorization server {issuer!r}, but the client {credentials.client_id!r} was "
-            f"registered with another one; register it there, and pass {type(credentials).__name__}(…, issuer=…)"
+            "registered with another one; register a client with the new one, and pass "
+            f"{type(credentials).__name__}(…, issuer=…)"
         )
 
 
