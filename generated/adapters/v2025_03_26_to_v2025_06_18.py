@@ -95,7 +95,7 @@ def structured_as_text(result: dict[str, Any], at: At, losses: Losses) -> dict[s
         return result
     losses.degraded(
         (at, "structuredContent"),
-        "`structuredContent` is left as JSON text in `content`, because 2025-03-26 has no such key.",
+        "`structuredContent` was removed, because 2025-03-26 has no such key: `content` has the value as JSON text.",
     )
     structured = result["structuredContent"]
     kept = {key: value for key, value in result.items() if key != "structuredContent"}
