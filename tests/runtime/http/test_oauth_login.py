@@ -812,7 +812,7 @@ async def test_a_scope_that_does_not_exist_ends_the_login_after_one_more_registr
         refusing = world.oauth(
             visit=lambda page: f"http://127.0.0.1/?error=invalid_scope&state={query_of(page)['state']}"
         )
-        with pytest.raises(LoginFailed, match="answered: invalid_scope"):
+        with pytest.raises(LoginFailed, match="answered with an error: invalid_scope"):
             await connect(world.url, auth=refusing)
 
         assert 2 == len(world.registrations)
