@@ -57,7 +57,7 @@ class ServerFunctions(Registrations):
         if self._has_handlers:
             raise UsageError(
                 f"the server {self.name!r} has `handlers`, so functions cannot be added, removed, enabled or disabled; "
-                "use one of the two"
+                "use either `handlers` or functions"
             )
         if registers and self._is_view:
             raise UsageError(_of_view("functions"))
