@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import tempfile
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -60,18 +61,16 @@ FLOORS: Final = (
 # Many tests wait for a server or a process, so more run at once than there are processors.
 SEVERAL: Final = f"--numprocesses={round(1.5 * (os.cpu_count() or 1))}"
 
-BUILT: Final[list[Path]] = []  # one wheel for all sessions of a run
+# One wheel for all sessions of a run. Two runs can be at work in one checkout, as in `.ci/run`.
+WHEELS: Final = tempfile.TemporaryDirectory(prefix="mcpgen-wheel-")
 
 
 def wheel(session: nox.Session) -> Path:
     """Return the path of the wheel, built by the first session that asks."""
-    if not BUILT:
-        folder = HERE / ".nox" / "wheel"
-        for stale in folder.glob("*.whl"):
-            stale.unlink()
+    folder = Path(WHEELS.name)
+    if not any(folder.iterdir()):
         session.run("pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(HERE))
-        BUILT.extend(folder.glob("*.whl"))
-    (built,) = BUILT
+    (built,) = folder.iterdir()
     return built
 
 
@@ -268,9 +267,10 @@ def workers(session: nox.Session) -> None:
 
 @nox.session(python=False)
 def full(session: nox.Session) -> None:
-    """Run the rest of the checks: `nox` and `nox -s full` together are what CI runs."""
+    """Run the rest of the checks, but for those named behind ``--``: with `nox`, this is what CI runs."""
     for name in FULL:
-        session.notify(name)
+        if name not in session.posargs:
+            session.notify(name, [])
 
 
 @nox.session(python=False)
