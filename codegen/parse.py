@@ -36,7 +36,7 @@ MAX_VALUES = 10_000
 _HINTS = {
     "MG006": "Let definitions hold each other with `$ref` instead of extending each other with `allOf`.",
     "MG110": "Use strings, integers, booleans or null.",
-    "MG113": "Describe it under `properties` beside that `additionalProperties`; {} accepts any value.",
+    "MG113": "Describe it in the `properties` beside this `additionalProperties`. The schema {} accepts any value.",
     "MG118": "Add `type`.",
     "MG121": "Set `additionalProperties` to {} or remove it, in the document or with a patch in the overlay.",
     "MG122": "Use the same keywords for the property in both members, or patch one of them in the overlay.",

@@ -228,7 +228,10 @@ class _Walk:
                 continue
             refused = any(further is False and name not in properties for properties, further in described)
             if refused:
-                hint = "Describe it under `properties` beside that `additionalProperties`; {} accepts any value."
+                hint = (
+                    "Describe it in the `properties` beside this `additionalProperties`. "
+                    "The schema {} accepts any value."
+                )
                 said = f"`additionalProperties` forbids the required property {shown(name)}"
                 yield _finding(Fault("MG113", said, hint), (*place.path, "required", index))
             elif any(properties.get(name) is False for properties, _ in described):
