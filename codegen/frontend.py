@@ -32,14 +32,15 @@ _BOUNDS = {
     "number": _NUMBER_BOUNDS,
     "array": (("min_length", "minItems"), ("max_length", "maxItems")),
 }
-# In the document, these attributes of SchemaObject have another name.
+# In the document, these attributes of SchemaObject have another name, or are one of several keywords.
 _KEYWORDS = {
-    "additional": "additionalProperties",
-    "all_of": "allOf",
-    "any_of": "anyOf",
-    "fixed": "enum",
-    "ref": "$ref",
-    "types": "type",
+    "additional": "`additionalProperties`",
+    "all_of": "`allOf`",
+    "any_of": "`anyOf`",
+    "bounds": "bounds",
+    "fixed": "`enum` or `const`",
+    "ref": "`$ref`",
+    "types": "`type`",
 }
 
 _HOMES = ("$defs", "definitions")
@@ -108,8 +109,8 @@ def preset(node: SchemaNode) -> str | int | bool | None:
 
 
 def quoted(names: Iterable[str]) -> str:
-    """Return attributes of `SchemaObject`, or keywords, as the document writes them and in backquotes."""
-    return ", ".join(f"`{_KEYWORDS.get(name, name)}`" for name in names)
+    """Return attributes of `SchemaObject`, or keywords, as a message names them: keywords are in backquotes."""
+    return ", ".join(_KEYWORDS.get(name, f"`{name}`") for name in names)
 
 
 def exact(schema: object) -> bytes:

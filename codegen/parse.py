@@ -342,7 +342,9 @@ class _Parser:
     def _union(self, node: SchemaObject, pointer: str, name: str, *, hoist: bool) -> ir.TypeRef:
         """Return the type of an ``anyOf``; hoist it if JSON types alone do not distinguish its members."""
         if beside := sorted(node.decides().keys() - {"any_of"}):
-            self._report("MG124", pointer, f"`anyOf` stands beside {quoted(beside)}, which also restricts the value")
+            self._report(
+                "MG124", pointer, f"`anyOf` stands beside keywords that also restrict the value: {quoted(beside)}"
+            )
         distinct = {exact(arm): (index, arm) for index, arm in reversed([*enumerate(node.any_of)])}
         given = sorted(distinct.values(), key=itemgetter(0))
         named = zip(given, suffixes([arm for _, arm in given]), strict=True)
