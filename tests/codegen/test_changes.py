@@ -356,13 +356,6 @@ def test_titles_of_options_become_a_list_of_names() -> None:
     )
 
 
-@pytest.mark.parametrize("junk", [1, "r", [1], [{"const": "r"}], [{"const": 1, "title": "Red"}], {}])
-def test_a_key_that_only_looks_like_options_goes(junk: Any) -> None:
-    expected = {"type": "string", "enum": ["r"]}
-
-    assert (expected, [("dropped", "x/oneOf")]) == converted(to_d.named_options, {**expected, "oneOf": junk})
-
-
 def test_a_choice_of_several_becomes_a_choice_of_one() -> None:
     schema = {
         "type": "array",
