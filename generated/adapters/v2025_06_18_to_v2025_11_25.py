@@ -31,8 +31,7 @@ The changes, apart from new optional keys:
 * untitled-choice: 2025-06-18 has one schema for a single choice, with or without titles.
   https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
 * titled-choice: 2025-06-18 has `enum` and `enumNames` instead of `oneOf` in forms: only `const` and `title` of
-  each option are kept, and if an option lacks `const` or `title`, all options are removed.
-  https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
+  each option are kept. https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
 * choice-of-several: 2025-06-18 has no multiple choice in forms: a multiple choice becomes a single choice, or the
   form is refused if the user must choose several options.
   https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
@@ -141,16 +140,13 @@ def as_form(params: dict[str, Any], _at: At, _losses: Losses) -> dict[str, Any]:
 def named_options(schema: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """Return a choice whose titles are in ``enumNames`` instead of in each option."""
     kept = {key: value for key, value in schema.items() if key != "oneOf"}
-    named = options(schema["oneOf"])
-    if named is None:  # an unknown key that is also called oneOf
-        losses.dropped((at, "oneOf"), "`oneOf` was removed, because its options do not each have `const` and `title`.")
-        return kept
-    if any(each.keys() - {"const", "title"} for each in schema["oneOf"]):
+    titled = schema["oneOf"]  # each option has `const` and `title`: otherwise the schema has another type
+    if any(each.keys() - {"const", "title"} for each in titled):
         losses.degraded(
             (at, "oneOf"),
             "Only `const` and `title` of each option are left, because 2025-06-18 has no other keys for options.",
         )
-    return kept | named
+    return kept | {"enum": [each["const"] for each in titled], "enumNames": [each["title"] for each in titled]}
 
 
 def one_choice(schema: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
