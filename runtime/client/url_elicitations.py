@@ -21,6 +21,10 @@ __all__ = ["UrlElicitations", "check_url"]
 _MAX_IDS: Final = 1000
 _MAX_ID_CHARS: Final = 1000
 
+# `urlsplit` normalises a host, which takes a time that grows with the square of its combining marks, and Python keeps
+# the last 128 URLs.
+_MAX_URL_CHARS: Final = 8192
+
 _LOG = logging.getLogger("mcpgen.session")
 
 
@@ -50,8 +54,10 @@ def check_url(url: str) -> None:
     A URL such as ``javascript:`` or ``file:`` could harm the user, and is refused.
 
     Raises:
-        RequestError: It is not a URL that a browser opens with HTTP or HTTPS.
+        RequestError: It is too long, or not a URL that a browser opens with HTTP or HTTPS.
     """
+    if len(url) > _MAX_URL_CHARS:
+        raise RequestError(ErrorCode.INVALID_PARAMS, f"`url` has more than {_MAX_URL_CHARS} characters; shorten it")
     found = _split(url)
     if found is None:
         raise RequestError(ErrorCode.INVALID_PARAMS, f"`url` must be an http or https URL, not {quoted(url[:100])}")

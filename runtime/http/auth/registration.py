@@ -39,6 +39,7 @@ _IN_ADVANCE: Final = "register a client there, and pass OAuth(client_id=…)"
 
 _POST: Final = "client_secret_post"
 _NONE: Final = "none"
+_MAX_LISTED: Final = 1000  # of the redirect URIs in a reply; the client has sent one
 _LOOPBACK_PORT: Final = re.compile(r"^(http://(?:localhost|127\.0\.0\.1|\[::1\])):\d+(?=/|$)")
 
 
@@ -159,7 +160,8 @@ def decode_registration(body: bytes, *, issuer: str, redirect_uri: str) -> Regis
             f"the authorization server registered the client with a method that needs a key or a secret; {_IN_ADVANCE}"
         )
     listed = found.redirect_uris
-    if is_array(listed) and listed and not any(_is_same_redirect(redirect_uri, each) for each in listed):
+    compared = listed[:_MAX_LISTED] if is_array(listed) else []
+    if compared and not any(_is_same_redirect(redirect_uri, each) for each in compared):
         raise LoginFailed(
             f"the authorization server did not register the redirect URI {redirect_uri!r}, but others; {_IN_ADVANCE}"
         )

@@ -17,6 +17,9 @@ __all__ = ["chosen_resource"]
 _PORTS: Final = {"http": 80, "https": 443}
 _MAX_SHOWN_CHARS: Final = 200
 
+# `urlsplit` normalises a host, which takes a time that grows with the square of its combining marks.
+_MAX_CHARS: Final = 4096
+
 
 def chosen_resource(server_url: str, named: str) -> str:
     """Return the resource that the metadata names, unchanged.
@@ -30,7 +33,7 @@ def chosen_resource(server_url: str, named: str) -> str:
         LoginFailed: It identifies another server, which could use the token here.
     """
     try:
-        ours, theirs = urlsplit(server_url), urlsplit(named)
+        ours, theirs = urlsplit(server_url), urlsplit(named if len(named) <= _MAX_CHARS else "")
         is_same = _origin(ours) == _origin(theirs) and _is_part(theirs, ours)
     except ValueError:
         is_same = False

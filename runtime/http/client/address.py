@@ -20,6 +20,10 @@ _FORBIDDEN: Final = re.compile(r"[\x00-\x20\x7f\\]")
 
 _MAX_SHOWN_CHARS: Final = 200
 
+# Of a URL that a server sends. `urlsplit` normalises a host, which takes a time that grows with the square of its
+# combining marks, and Python keeps the last 128 URLs.
+_MAX_REFERENCE_CHARS: Final = 8192
+
 
 class Address(Struct, frozen=True):
     """The URL of a server.
@@ -91,8 +95,10 @@ def join_url(base: Address, reference: str) -> Address:
     """Resolve *reference*, a URL or a part of one, against *base*.
 
     Raises:
-        UsageError: The result is not a URL of http or https.
+        UsageError: The result is not a URL of http or https, or *reference* is too long.
     """
+    if len(reference) > _MAX_REFERENCE_CHARS:
+        raise UsageError(f"the URL has {len(reference):,} characters, more than {_MAX_REFERENCE_CHARS:,}; shorten it")
     try:
         url = urljoin(base.url, reference)
     except ValueError:

@@ -79,14 +79,15 @@ class AddressGuard:
         Raises:
             LoginFailed: It may not.
         """
+        # First: `urlsplit` normalises a host, which takes a time that grows with the square of its combining marks.
+        is_clean = url.isascii() and url.isprintable() and _FORBIDDEN.isdisjoint(url)
         try:
-            parts = urlsplit(url)
+            parts = urlsplit(url if is_clean else "")
             host, _ = parts.hostname or "", parts.port
         except ValueError:
             host, parts = "", urlsplit("")
-        is_clean = url.isascii() and url.isprintable() and _FORBIDDEN.isdisjoint(url) and "@" not in parts.netloc
         shown = printable(url[:_MAX_SHOWN_CHARS].partition("?")[0])
-        if not host or not is_clean or parts.scheme not in ("http", "https"):
+        if not host or "@" in parts.netloc or parts.scheme not in ("http", "https"):
             raise LoginFailed(f"{what} is {shown!r}, which is not a URL of https; do not log in")
         if parts.scheme == "http" and not (is_loopback_url(url) and self._server_is_local):
             raise LoginFailed(f"{what} is {shown!r}; only https is safe there, so use https")

@@ -164,16 +164,16 @@ class CodeLogin:
         self._guard.check_url(page, "the login page")
         if "#" in page:
             raise LoginFailed("the URL of the login page has a fragment; do not log in")
+        url = f"{page}{'&' if '?' in page else '?'}{urlencode(query)}"
+        if len(url) > _MAX_URL_CHARS:  # before its parameters are read, each of which takes some microseconds
+            raise LoginFailed(
+                f"the URL of the login page is longer than {_MAX_URL_CHARS} characters; pass fewer `scopes`"
+            )
         if not _RESERVED.union(query).isdisjoint(
             name for name, _ in parse_qsl(urlsplit(page).query, keep_blank_values=True)
         ):
             raise LoginFailed(
                 "the metadata of the authorization server sets parameters that the client sets; do not log in"
-            )
-        url = f"{page}{'&' if '?' in page else '?'}{urlencode(query)}"
-        if len(url) > _MAX_URL_CHARS:
-            raise LoginFailed(
-                f"the URL of the login page is longer than {_MAX_URL_CHARS} characters; pass fewer `scopes`"
             )
         return url
 
