@@ -53,18 +53,25 @@ class Deadlines:
         """Whether a person is asked something."""
         return self._stops > 0
 
-    def start(self, request: PendingRequest, timeout_seconds: float, max_seconds: float) -> None:
-        """Set the deadline of *request*. Progress can extend it, to *max_seconds* in all."""
+    def start(
+        self, request: PendingRequest, timeout_seconds: float, max_seconds: float, used_seconds: float = 0.0
+    ) -> None:
+        """Set the deadline of *request*. Progress can extend it, to *max_seconds* in all, less *used_seconds*."""
         now = self._now()
         request.first_pause = self._count
         self._next_move = min(self._next_move, self._count + self._session.limits.max_pauses)
         request.timeout_seconds = timeout_seconds
         request.max_seconds = max(timeout_seconds, max_seconds)
-        request.final_deadline = now + request.max_seconds
-        request.deadline = now + timeout_seconds
+        request.final_deadline = now + request.max_seconds - used_seconds
+        request.deadline = min(now + timeout_seconds, request.final_deadline)
         if request.deadline < self._next_check:
             self._next_check = request.deadline
             self._wakeup.set()
+
+    def used_seconds(self, request: PendingRequest) -> float:
+        """Return how much of its time in all *request* has used, with what was used before it."""
+        now = self._now() if request.first_pause is not None else _clock()
+        return request.max_seconds - (request.final_deadline - now)
 
     def extend(self, request: PendingRequest) -> None:
         """Give *request* its full time again, since there was progress."""

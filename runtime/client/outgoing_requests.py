@@ -132,6 +132,12 @@ class OutgoingRequest(Struct, frozen=True, kw_only=True):
     is_task: bool = False
 
 
+class _CallTime(Struct):
+    """The time that the requests of one call have waited: the first one, and those with input."""
+
+    used_seconds: float = 0.0
+
+
 class RequestSender:
     """Sends the requests of one client."""
 
@@ -176,15 +182,16 @@ class RequestSender:
             InvalidPayload: The server requires input that it may not require.
         """
         session, params = self._session, request.params
+        call_time = _CallTime()
         visited: set[int] = set()  # the hashes of ids, which can have megabytes
         for _ in range(session.limits.max_rounds):
             try:
                 try:
-                    found = await self.send_once(request, params)
+                    found = await self.send_once(request, params, call_time)
                 except RequestLost as lost:
                     if not self._may_send_again(request, lost):
                         raise
-                    found = await self.send_once(request, params)
+                    found = await self.send_once(request, params, call_time)
                 if request.decode_fast is not None and (value := request.decode_fast(found)) is not None:
                     return value
                 required: Raw | input_required.InputRequired = found
@@ -241,8 +248,10 @@ class RequestSender:
             return ()  # the client has not declared URL elicitation: the caller gets the error
         return urls.input_requests if input_required.all_accepted(responses) else ()
 
-    async def send_once(self, request: OutgoingRequest, params: bytes | UnsetType) -> Raw:
-        """Return the result, which may require input.
+    async def send_once(
+        self, request: OutgoingRequest, params: bytes | UnsetType, call_time: _CallTime | None = None
+    ) -> Raw:
+        """Return the result, which may require input. Its wait is added to *call_time*.
 
         Raises:
             RequestRefused: The server answered with an error.
@@ -259,7 +268,8 @@ class RequestSender:
         if self._connection.is_full:
             await self.wait_for_room(request.method, seconds)
         pending = self._session.send(request.method, params, token=request.token, is_task=request.is_task)
-        self._deadlines.start(pending, seconds, limits.max_call_seconds)
+        call_time = call_time or _CallTime()
+        self._deadlines.start(pending, seconds, limits.max_call_seconds, call_time.used_seconds)
         if self._has_spans:
             note_request_id(pending.id)
         try:
@@ -274,6 +284,7 @@ class RequestSender:
         except BaseException:
             self._session.cancel(pending, "the caller was cancelled")
             raise
+        call_time.used_seconds = self._deadlines.used_seconds(pending)
         response = pending.response()
         if isinstance(response, ErrorResponse):
             raise RequestRefused(request.method, request.decode_error(response))
