@@ -176,7 +176,7 @@ class IncomingMessages:
             if not request.is_internal:
                 self.session = session
         elif session is None and request.method == LIST_TOOLS:
-            return self.param_headers.learn(frame, answer.result)
+            return self.param_headers.learn(frame, answer)
         elif session is not None and not request.is_internal:
             self.session_state.record(request)
             if request.method.endswith("/list"):

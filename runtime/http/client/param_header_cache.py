@@ -18,6 +18,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from mcpgen.runtime.errors import printable
 from mcpgen.runtime.http.client.outgoing_messages import LIST_TOOLS, message_headers, transport_request
+from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import Response
 from mcpgen.runtime.protocol.param_headers import KEY, InvalidParamHeader, ParamHeaders, param_headers_of
 
@@ -76,14 +77,14 @@ class ParamHeaderCache:
         found = None if tool is None else self._headers.get(tool)
         return None if found is None else found[0]
 
-    def learn(self, frame: bytes, result: Raw) -> bytes:
-        """Learn from *result*, a page of tools; return its *frame* without the tools that must not be used."""
+    def learn(self, frame: bytes, answer: Response) -> bytes:
+        """Learn from *answer*, a page of tools; return its *frame* without the tools that must not be used."""
         try:
-            tools = msgspec.json.decode(result, type=_Tools).tools
+            tools = msgspec.json.decode(answer.result, type=_Tools).tools
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return frame  # the caller reports the error
         kept = [each for each in tools if self._learn_tool(each)]
-        return frame if len(kept) == len(tools) else _with_tools(frame, kept)
+        return frame if len(kept) == len(tools) else _with_tools(answer, kept)
 
     def _learn_tool(self, tool: Raw) -> bool:
         """Learn the param headers of *tool*, and return False if it must not be used."""
@@ -171,9 +172,8 @@ def _size(tool: str, headers: ParamHeaders) -> int:
     return size
 
 
-def _with_tools(frame: bytes, tools: list[Raw]) -> bytes:
-    message = msgspec.json.decode(frame, type=dict[str, Raw])
-    result = msgspec.json.decode(message["result"], type=dict[str, Raw])
+def _with_tools(answer: Response, tools: list[Raw]) -> bytes:
+    # Of the answer, and not of its frame, which may be something that is almost JSON.
+    result = msgspec.json.decode(answer.result, type=dict[str, Raw])
     result["tools"] = Raw(msgspec.json.encode(tools))
-    message["result"] = Raw(msgspec.json.encode(result))
-    return msgspec.json.encode(message)
+    return envelope.encode_response(answer.id, msgspec.json.encode(result))

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw
 
 from mcpgen.runtime.http.client.param_header_cache import ParamHeaderCache
+from mcpgen.runtime.protocol.messages import Response
 
 MANY = {f"key{number}": {"type": "string", "x-mcp-header": f"h{number}"} for number in range(16_000)}
 ONE = {"key": {"type": "string", "x-mcp-header": "Region"}}
@@ -13,7 +14,7 @@ ONE = {"key": {"type": "string", "x-mcp-header": "Region"}}
 
 def learn(cache: ParamHeaderCache, name: str, properties: dict[str, dict[str, str]]) -> None:
     tool = {"name": name, "inputSchema": {"type": "object", "properties": properties}}
-    cache.learn(b"", Raw(msgspec.json.encode({"tools": [tool]})))
+    cache.learn(b"", Response(1, Raw(msgspec.json.encode({"tools": [tool]}))))
 
 
 def test_param_headers_are_kept_up_to_a_total_size() -> None:
@@ -51,6 +52,14 @@ def test_a_tool_with_too_many_param_headers_to_keep_is_listed() -> None:
         deep = {"properties": {"key": deep}}
     frame = b"the page"
     tool = {"name": "deep", "inputSchema": {"type": "object", **deep}}
-    assert cache.learn(frame, Raw(msgspec.json.encode({"tools": [tool]}))) is frame
+    assert cache.learn(frame, Response(1, Raw(msgspec.json.encode({"tools": [tool]})))) is frame
     assert cache.of("deep") is None
     assert cache.kept_bytes == 0
+
+
+def test_a_tool_is_left_out_of_an_answer_that_is_almost_json() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "object", "x-mcp-header": "A"}}}
+    tools = [{"name": "good", "inputSchema": {"type": "object"}}, {"name": "bad", "inputSchema": schema}]
+    meant = Response(1, Raw(msgspec.json.encode({"tools": tools})))
+    learnt = ParamHeaderCache().learn(b'{"jsonrpc": "2.0", "id": 1, "result": {"x": NaN, "tools": []}}', meant)
+    assert msgspec.json.decode(learnt) == {"jsonrpc": "2.0", "id": 1, "result": {"tools": tools[:1]}}
