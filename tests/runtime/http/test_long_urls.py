@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from mcpgen import LoginFailed, RequestError, UsageError
+from mcpgen.runtime.client.form_answers import find_mismatch
 from mcpgen.runtime.client.url_elicitations import check_url
 from mcpgen.runtime.http.auth import registration
 from mcpgen.runtime.http.auth.issuers import chosen_issuer
@@ -61,6 +62,14 @@ def test_a_long_host_is_refused_before_it_is_normalised(
     with pytest.raises(error):
         parse_it()
     assert max(map(len, normalised), default=0) < len(MARKS) - len("https://")
+
+
+def test_the_host_of_a_default_in_a_form_is_not_normalised(normalised: list[str]) -> None:
+    schema = {"properties": {"page": {"type": "string", "format": "uri"}}}
+    assert find_mismatch({"page": MARKS}, schema) is None
+    assert find_mismatch({"page": "no scheme"}, schema) == "the field 'page' must have the format uri"
+    assert not any(normalised)
+    assert URLSPLIT.cache_info().currsize == 0
 
 
 def test_python_keeps_no_long_url_of_an_elicitation() -> None:
