@@ -85,7 +85,11 @@ def _field_mismatch(value: Any, field: Mapping[str, Any]) -> str | None:
         if name in field and not _BOUNDS[name](value, field[name]):
             return f"must satisfy `{name}` ({field[name]})"
     options = _options(field.get("items", {}) if kind == "array" else field)
-    if options is not None and any(each not in options for each in (value if kind == "array" else [value])):
+    # A set, since a server can have thousands of options, and as many values as a default. All options are strings.
+    known = set(options or ())
+    if options is not None and any(
+        not isinstance(each, str) or each not in known for each in (value if kind == "array" else [value])
+    ):
         return f"must be one of {', '.join(map(repr, options[:20]))}"
     if kind == "string" and not _has_format(value, field.get("format")):
         return f"must have the format {field['format']}"
