@@ -182,9 +182,10 @@ class FormField:
 def parse_form(schema: object) -> list[FormField]:
     """Return the fields of a form."""
     found: Any = schema
-    properties, required = found.get("properties"), found.get("required")
+    properties, listed = found.get("properties"), found.get("required")
+    required = {each for each in listed if isinstance(each, str)} if is_array(listed) else set[str]()
     return [
-        FormField(name, each, is_required=is_array(required) and name in required)
+        FormField(name, each, is_required=name in required)
         for name, each in (properties.items() if is_object(properties) else ())
         if is_object(each)
     ]
