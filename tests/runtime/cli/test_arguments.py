@@ -140,3 +140,9 @@ def test_what_is_no_json_object_is_wrong_usage(source: str) -> None:
 def test_names_that_are_like_it_are_suggested() -> None:
     assert " Did you mean find_boats?" == did_you_mean("findboat", ["find_boats", "book"])
     assert "" == did_you_mean("zzz", ["find_boats", "book"])
+
+
+def test_a_thousand_names_are_compared_with_a_wrong_one() -> None:
+    names = iter([f"boat{number}" for number in range(5000)])
+    assert did_you_mean("boat", names).startswith(" Did you mean boat")
+    assert 4000 == len(list(names))
