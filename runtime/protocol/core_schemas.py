@@ -53,7 +53,10 @@ def inner_schemas(core_schema: object) -> Iterator[Mapping[str, Any]]:
             yield schema
             for key in INNER & schema.keys():
                 inner = schema[key]
-                rest.extend(inner.values() if key in MAPS and isinstance(inner, dict) else [inner])
+                if key in MAPS and isinstance(inner, dict):
+                    rest.extend(cast("dict[str, object]", inner).values())
+                else:
+                    rest.append(inner)
 
 
 def object_bytes(core_schema: object) -> int:
