@@ -347,11 +347,7 @@ class TaskLifecycle:
             call=task.call,
             scopes=task.scopes,
         )
-        try:
-            self.store.add(record)
-        except StoreFull as full:
-            reason = f"The task store is full: {full}; try again later"
-            raise RequestError(ErrorCode.INTERNAL_ERROR, reason) from None
+        self.store.add(record)
         _logger.info("task %s of %r created, for %d ms", record.task_id[:8], record.principal, record.ttl_ms)
         return record
 
@@ -388,13 +384,15 @@ def may_use(record: TaskRecord, access: Access | None) -> bool:
 
 @contextmanager
 def answering() -> Generator[None]:
-    """Answer the request that is served with an error if the store fails.
+    """Answer the request that is served with an error if the store fails or is full.
 
     Raises:
-        RequestError: The store has failed.
+        RequestError: The store has failed, or has no room.
     """
     try:
         yield
+    except StoreFull as full:
+        raise RequestError(ErrorCode.INTERNAL_ERROR, f"The task store is full: {full}; try again later") from None
     except StoreFailed as failure:
         _logger.warning("the task store failed: %s", failure)
         raise RequestError(ErrorCode.INTERNAL_ERROR, "The task store does not answer; try again later") from None

@@ -337,6 +337,20 @@ async def test_a_function_asks_inside_its_task() -> None:
     assert "accept {'name': 'Luca'}" == end["result"]["content"][0]["text"]
 
 
+async def test_a_response_that_the_store_has_no_room_for_is_refused_with_the_limit() -> None:
+    bakery = Bakery(tasks=MemoryTaskStore(max_outcome_bytes_per_principal=0))
+    bakery.server.tool(name="insist", task=True, replay=True)(bakery.ask)
+    async with connected(bakery) as client:
+        peer = Peer(client)
+        task = await peer.create("insist")
+        found = await peer.until(task, "input_required")
+        (key,) = found["inputRequests"]
+        answer = {"action": "accept", "content": {"name": "x" * 10_000}}
+        code, message = await peer.refusal("tasks/update", taskId=task, inputResponses={key: answer})
+
+    assert (-32603, True) == (code, "max_outcome_bytes_per_principal" in message)
+
+
 @spec("ext-tasks", f"{PAGE}#response", "a2875462")
 @spec("ext-tasks", f"{PAGE}#task-update-requests")
 async def test_a_task_needs_input_until_every_request_is_answered() -> None:
