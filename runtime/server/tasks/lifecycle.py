@@ -43,6 +43,7 @@ from mcpgen.runtime.server.tasks.task_store import (
     StoreFull,
     TaskRecord,
     briefs_of,
+    remove_tasks,
 )
 
 if TYPE_CHECKING:
@@ -221,8 +222,9 @@ class TaskLifecycle:
         """Cancel and drop the tasks of a principal whose session or pipe has ended."""
         while records := self.store.page(principal, after=None, limit=self.limits.page_size):
             for record in records:
-                self.cancel_record(record, "Cancelled at the end of its session")
-                self.store.remove(record.task_id)
+                if not record.has_ended:
+                    self.cancel_record(record, "Cancelled at the end of its session")
+            remove_tasks(self.store, [each.task_id for each in records])
 
     def own(self, task_id: str, *, principal: str, revision: str, access: Access | None) -> TaskRecord:
         """Return the record of a task of *principal*.

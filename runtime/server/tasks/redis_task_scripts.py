@@ -138,12 +138,14 @@ return {'replaced'}
 """
 )
 
-# ARGV: the id.
+# ARGV: the tasks.
 REMOVE: Final = (
     _FUNCTIONS
     + """
-local entry = entry_of(ARGV[1])
-if entry then unlink(ARGV[1], entry) end
+for _, task in ipairs(ARGV) do
+  local entry = entry_of(task)
+  if entry then unlink(task, entry) end
+end
 """
 )
 

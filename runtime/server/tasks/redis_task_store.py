@@ -155,7 +155,11 @@ class RedisTaskStore:
 
     def remove(self, task_id: str) -> None:
         """Remove a task, if it exists."""
-        self._run(scripts.REMOVE, _bytes(task_id))
+        self.remove_all([task_id])
+
+    def remove_all(self, task_ids: Sequence[str]) -> None:
+        """Remove those tasks that exist, in one step."""
+        self._run(scripts.REMOVE, *map(_bytes, task_ids))
 
     def page(self, principal: str, *, after: Position | None, limit: int) -> list[TaskRecord]:
         """Return the briefs of tasks of *principal*, oldest first; see `TaskStore`."""

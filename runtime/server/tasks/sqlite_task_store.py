@@ -183,8 +183,12 @@ class SqliteTaskStore:
 
     def remove(self, task_id: str) -> None:
         """Remove a task, if it exists."""
+        self.remove_all([task_id])
+
+    def remove_all(self, task_ids: Sequence[str]) -> None:
+        """Remove those tasks that exist, in one step."""
         with self._transaction() as database:
-            database.execute("DELETE FROM tasks WHERE id = ?", (task_id,))
+            database.executemany("DELETE FROM tasks WHERE id = ?", [(each,) for each in task_ids])
 
     def page(self, principal: str, *, after: Position | None, limit: int) -> list[TaskRecord]:
         """Return tasks of *principal*, oldest first; see `TaskStore`."""

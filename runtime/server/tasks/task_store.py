@@ -36,6 +36,7 @@ __all__ = [
     "briefs_of",
     "cursor_behind",
     "position_at",
+    "remove_tasks",
 ]
 
 Status: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
@@ -194,7 +195,8 @@ class TaskStore(Protocol):
     milliseconds, and must return within a time limit.
 
     The methods that return several tasks may return their briefs (`TaskRecord.brief`). A store can also have a method
-    `briefs`, which gets the ids of tasks and returns the briefs of those that exist, in that order.
+    `briefs`, which gets the ids of tasks and returns the briefs of those that exist, in that order; and a method
+    `remove_all`, which gets the ids of tasks and removes them.
 
     Every method may raise `StoreFailed`. `TaskRecord`, `StoreFull` and `StoreFailed` are in
     `mcpgen.runtime.server.tasks.task_store`.
@@ -270,6 +272,17 @@ def briefs_of(store: TaskStore, task_ids: Sequence[str]) -> dict[str, TaskRecord
     briefs: Callable[[Sequence[str]], Iterable[TaskRecord]] | None = getattr(store, "briefs", None)
     found: Iterable[TaskRecord | None] = map(store.get, task_ids) if briefs is None else briefs(task_ids)
     return {each.task_id: each for each in found if each is not None}
+
+
+def remove_tasks(store: TaskStore, task_ids: Sequence[str]) -> None:
+    """Remove those tasks that exist."""
+    # A session may have a thousand tasks when it ends, and each step of a remote store takes a while.
+    remove_all: Callable[[Sequence[str]], None] | None = getattr(store, "remove_all", None)
+    if remove_all is not None:
+        remove_all(task_ids)
+        return
+    for each in task_ids:
+        store.remove(each)
 
 
 def cursor_behind(position: Position) -> str:

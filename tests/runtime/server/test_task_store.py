@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.server.tasks.lifecycle import TaskLifecycle
 from mcpgen.runtime.server.tasks.memory_task_store import MemoryTaskStore, counted_bytes
 from mcpgen.runtime.server.tasks.redis_task_store import RedisTaskStore
 from mcpgen.runtime.server.tasks.sqlite_task_store import SqliteTaskStore
@@ -415,6 +416,29 @@ def test_redis_returns_many_records_in_one_step(redis: RedisServer) -> None:
     assert [record("c"), record("a")] == store.briefs(["c", "unknown", "a"])
     assert [] == store.briefs([])
     store.close()
+
+
+def test_the_tasks_of_a_session_are_removed_in_few_steps(new_store: NewStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = new_store()
+    if isinstance(store, MemoryTaskStore):
+        return  # its steps take a microsecond
+    for number in range(200):
+        store.add(record(f"{number}", status="completed"))
+    store.add(record("0 of bob", "bob"))
+    step, count = ("_do" if isinstance(store, RedisTaskStore) else "_connection"), 0
+    take: Callable[..., object] = getattr(store, step)
+
+    def counted(*arguments: object) -> object:
+        nonlocal count
+        count += 1
+        return take(*arguments)
+
+    monkeypatch.setattr(store, step, counted)
+    lifecycle = TaskLifecycle(store, clock=lambda: 0.0, random_bytes=bytes)
+    lifecycle.forget("alice")
+
+    assert count < 20
+    assert ([], ["0 of bob"]) == (ids(store), ids(store, "bob"))
 
 
 @needs_redis
