@@ -40,6 +40,7 @@ from mcpgen.runtime.protocol.param_headers import InvalidParamHeader, Rule, para
 from mcpgen.runtime.protocol.pattern_texts import has_decimals, pattern_check
 from mcpgen.runtime.protocol.value_types import TooManyErrors, any_object, whole_numbers
 from mcpgen.runtime.server.functions.awaitables import exit_refused, is_async, may_wait
+from mcpgen.runtime.server.functions.object_sizes import object_bytes
 from mcpgen.runtime.server.functions.results import (
     NonconformingResult,
     ResultFormat,
@@ -111,6 +112,7 @@ class Tool(Struct, frozen=True):
         read: Decodes the JSON of arguments for the function. Raises ValidationError or RecursionError if they are
             invalid, or only `call` can read them.
         may_wait: Whether the function may wait.
+        object_bytes: What the largest object in the arguments takes, if that is more than a dict takes; or 0.
     """
 
     definition: models.Tool
@@ -119,6 +121,7 @@ class Tool(Struct, frozen=True):
     task: TaskMode
     read: Callable[[bytes | Raw], Struct]
     may_wait: bool
+    object_bytes: int
     _arguments: type[Struct]
     _call: Callable[..., Awaitable[Any]]
     _context: tuple[str, ...]
@@ -136,13 +139,6 @@ class Tool(Struct, frozen=True):
     def takes_context(self) -> bool:
         """Whether the function takes a `Context`."""
         return bool(self._context)
-
-    @property
-    def object_bytes(self) -> int:
-        """What the largest object in the arguments takes, if that is more than a dict takes: of pydantic."""
-        return max(
-            (getattr(each.type, "object_bytes", 0) for each in msgspec.structs.fields(self._arguments)), default=0
-        )
 
     async def call(
         self, given: dict[str, object] | UnsetType, context: BaseContext
@@ -296,7 +292,8 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
         is_exact = not has_decimals(arguments)
         read = partial(_convert_checked, arguments, check) if is_exact else partial(_read_checked, read, check)
     waits = bool(signature.dependencies) or may_wait(function)
-    return Tool(definition, signature.label, replay, task, read, waits, arguments, call, context, results, check)
+    size = object_bytes(arguments)
+    return Tool(definition, signature.label, replay, task, read, waits, size, arguments, call, context, results, check)
 
 
 def _read_checked(read: Callable[[bytes | Raw], Struct], check: Callable[[object], None], data: bytes | Raw) -> Struct:
