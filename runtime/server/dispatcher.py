@@ -50,7 +50,7 @@ from mcpgen.runtime.server.lenient_requests import meant_request, normalized
 from mcpgen.runtime.server.related_tasks import related_task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
     from mcpgen.runtime.protocol.capabilities import Peer
     from mcpgen.runtime.protocol.framing import Frame
@@ -94,7 +94,7 @@ def take(session: ServerSession, message: Message | Batch | Malformed) -> None:
         _take_one(session, message, None)
 
 
-def take_batch(session: ServerSession, batch: Batch) -> Iterator[int]:
+def take_batch(session: ServerSession, batch: Batch) -> Generator[int]:
     """Act on the messages of a batch, or refuse each of them where the revision has no batches.
 
     Yields:

@@ -9,6 +9,7 @@ Spec:
 
 from __future__ import annotations
 
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote
@@ -25,10 +26,10 @@ from mcpgen.runtime.http.sse import encode_event
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Fault, Malformed, Notification, Request, Response
 from mcpgen.runtime.protocol.reading_policy import SUSPECT
-from mcpgen.runtime.server.dispatcher import take
+from mcpgen.runtime.server.dispatcher import take, take_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Generator, Mapping
 
     from mcpgen.runtime.http.server.app_state import AppState
     from mcpgen.runtime.http.server.client_address import Client
@@ -125,17 +126,43 @@ class LegacySse:
             await responses.send_error(send, 503, reason, headers=later, body=body)
             return
         ticket.on_give_way = partial(connection.refuse, ticket)
-        connection.ticket, connection.session.access = ticket, client.access
         try:
-            take(connection.session, message)
+            if isinstance(message, Batch):
+                await self._take_batch(connection, response, message, ticket, client)
+            else:
+                with _counting(connection, ticket, client):
+                    take(connection.session, message)
         finally:
-            connection.ticket = None
             ticket.release()
         if isinstance(message, Malformed):
             status = 413 if message.fault is Fault.TOO_MANY_VALUES else 400
             await responses.send_error(send, status, message.reason, code=message.fault.code, body=body)
         else:
             await responses.send_empty(send, 202)
+
+    async def _take_batch(
+        self, connection: CountedConnection, response: ResponseBuffer, batch: Batch, ticket: Ticket, client: Client
+    ) -> None:
+        """Handle the messages of *batch*, a part in each turn of the event loop, until the stream ends."""
+        turns = self._state.engine.turns
+        with closing(take_batch(connection.session, batch)) as parts:
+            while not response.has_ended:
+                with _counting(connection, ticket, client):
+                    cost = next(parts, None)
+                if cost is None:
+                    return
+                turns.spend(cost)
+                await turns.wait_to_work(client.owner, connection.session.principal)
+
+
+@contextmanager
+def _counting(connection: CountedConnection, ticket: Ticket, client: Client) -> Generator[None]:
+    """Count the handlers that start within the block for *ticket*; *client* has the token of the request."""
+    connection.ticket, connection.session.access = ticket, client.access
+    try:
+        yield
+    finally:
+        connection.ticket = None
 
 
 def _refusal(message: Message | Batch | Malformed, error: Error) -> bytes:

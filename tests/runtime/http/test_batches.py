@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from mcpgen import Server
+from tests.patience import PATIENCE_SECONDS
+from tests.turns import Turns, counted_turns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -56,6 +59,47 @@ def test_the_requests_of_a_batch_start_in_many_turns_of_the_loop() -> None:
 
     asyncio.run(main())
     assert max(started.values()) < 2 * 64  # a part, and what is left of the part before
+
+
+def test_the_requests_of_a_batch_over_http_sse_start_in_many_turns_of_the_loop() -> None:
+    server = Server("batches")
+    started: Counter[int] = Counter()
+    app = server.asgi()
+    events: asyncio.Queue[bytes] = asyncio.Queue()
+
+    @server.resource("x:{name}")
+    async def read(name: str) -> str:
+        started[turns.count] += 1
+        return name
+
+    async def receive() -> dict[str, str]:
+        await asyncio.sleep(PATIENCE_SECONDS)
+        return {"type": "http.disconnect"}
+
+    async def send(event: Any) -> None:
+        events.put_nowait(event.get("body", b""))
+
+    async def main() -> None:
+        nonlocal turns
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            request = client.build_request("GET", "/sse", headers={"Accept": "text/event-stream"})
+            scope = {"type": "http", "method": "GET", "path": "/sse", "headers": request.headers.raw}
+            stream = asyncio.ensure_future(app(scope, receive, send))
+            while not (found := re.search(rb"data: (.*)", await events.get())):
+                pass
+            url = found[1].decode()
+            await client.post(url, json={"jsonrpc": "2.0", "id": -1, "method": "initialize", "params": OFFER})
+            async with counted_turns() as turns:
+                assert 202 == (await client.post(url, json=[asked(each) for each in range(1000)])).status_code
+                while b'"id":999' not in await events.get():
+                    pass
+            stream.cancel()
+
+    turns = Turns()
+    asyncio.run(main())
+    assert 1000 == started.total()
+    assert max(started.values()) < 2 * 64  # as above
 
 
 def test_a_batch_whose_session_is_deleted_meanwhile_is_not_found() -> None:
