@@ -145,11 +145,14 @@ def tool_note(block: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
 
 def one_block(blocks: list[dict[str, Any]], at: At, losses: Losses) -> dict[str, Any]:
     """Return the blocks of a message as one: the first one if all are images or audio, otherwise their text."""
+    if not blocks:
+        losses.degraded(at, "The empty list became an empty text, because 2025-06-18 requires a content block.")
+        return {"type": "text", "text": ""}
     if len(blocks) == 1:
         only = blocks[0]
         return tool_note(only, at, losses) if only["type"] in {"tool_use", "tool_result"} else only
     losses.degraded(at, "Several content blocks became one, because 2025-06-18 allows one in a sampling message.")
-    if blocks and all(block["type"] in {"image", "audio"} for block in blocks):
+    if all(block["type"] in {"image", "audio"} for block in blocks):
         return blocks[0]
     return {"type": "text", "text": "\n\n".join(map(note, blocks))}
 
@@ -358,7 +361,7 @@ STEP = Step(
             says=(
                 "2025-06-18 has one content block, not a list, in a sampling result, and in a sampling message that a "
                 "program converts alone: several blocks become one text, with a note for each image or audio; if all "
-                "blocks are images or audio, only the first block is kept."
+                "blocks are images or audio, only the first block is kept; an empty list becomes an empty text."
             ),
             spec="2025-11-25, client/sampling#sampling-with-tools",
             covers=(

@@ -21,6 +21,7 @@ from mcpgen.codegen.changes import v2025_11_25_to_v2026_07_28 as to_e
 from mcpgen.codegen.changes.vocabulary import At, Change, Convert, Default, Drop, Keep, Recode, Refuse, Step
 from mcpgen.codegen.diff import Edition, compare, edition
 from mcpgen.codegen.pinned import SchemaRoom
+from mcpgen.runtime.adapt import definition_route
 
 ROOM = SchemaRoom()
 STEPS = (to_b.STEP, to_c.STEP, to_d.STEP, to_e.STEP)
@@ -441,6 +442,13 @@ def test_the_result_of_a_tool_becomes_a_note_without_bytes() -> None:
 )
 def test_several_blocks_become_one(blocks: list[Any], block: Any, losses: list[str]) -> None:
     assert (block, [(each, "x") for each in losses]) == converted(to_d.one_block, blocks)
+
+
+@pytest.mark.parametrize(("blocks", "reason"), [([], "The empty list"), ([IMAGE, AUDIO], "Several content blocks")])
+def test_the_reason_depends_on_the_number_of_blocks(blocks: list[Any], reason: str) -> None:
+    way = definition_route("2025-11-25", "2025-06-18", "SamplingMessage")
+    (loss,) = way.adapt({"role": "user", "content": blocks}).losses
+    assert loss.reason.startswith(reason)
 
 
 def test_each_block_becomes_a_message() -> None:
