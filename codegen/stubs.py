@@ -261,7 +261,8 @@ class Stubs:
             code="MG133",
             pointer=self._schema.definitions[name].pointer,
             message=f"{name} cannot be built from the methods, so the handlers have no capabilities() method",
-            hint="It must be an object without required keys. So must the object that it has for each method.",
+            hint=f"Describe {name} as an object without required keys. Do the same for each object in it that declares "
+            "methods.",
             severity="warning",
         )
         self.diagnostics.append(finding)
