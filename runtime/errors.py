@@ -191,6 +191,11 @@ class InvalidStructuredContent(InvalidPayload):
         super().__init__(revision=revision, pointer=pointer, what=what, reason=reason)
         self.result = result
 
+    def __str__(self) -> str:
+        # Not "is not valid": content that cannot be checked is refused, too.
+        place = f" at {printable(self.pointer)}" if self.pointer else ""
+        return f"{self.what} was refused{place}: {printable(self.reason)}"
+
 
 class MalformedFrame(PeerError):  # noqa: N818 (as the tree above names it)
     """The peer answered a request with a frame that holds no message: not JSON, not JSON-RPC, or too long.

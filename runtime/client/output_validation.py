@@ -105,6 +105,13 @@ _MATCHINGS: Final = (
 )
 
 
+_OUR_TEXTS: Final = {  # for kinds of errors whose text is unclear about a value that is named *it*
+    "Contains": "too few or too many of its items match the schema of `contains`",
+    "FalseSchema": "the schema is `false`, which accepts no value",
+    "Not": "it matches the schema of `not`",
+}
+
+
 class _Finding(NamedTuple):
     """A fault of one result."""
 
@@ -382,7 +389,8 @@ def _uncheckable(reason: str) -> _Finding:
 
 
 def _why(error: Exception) -> str:
-    return _shortened(getattr(error, "message", None) or str(error), MAX_REASON_LENGTH)
+    ours = _OUR_TEXTS.get(type(getattr(error, "kind", None)).__name__)
+    return ours or _shortened(getattr(error, "message", None) or str(error), MAX_REASON_LENGTH)
 
 
 def _shortened(text: str, length: int) -> str:

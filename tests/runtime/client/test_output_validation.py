@@ -647,13 +647,32 @@ values = st.recursive(
 )
 
 
+@pytest.mark.parametrize(
+    ("schema", "content", "expected"),
+    [
+        ({"contains": {"type": "string"}}, [1], "too few or too many of its items match the schema of `contains`"),
+        ({"not": {"type": "string"}}, "a", "it matches the schema of `not`"),
+        (False, "a", "the schema is `false`, which accepts no value"),
+    ],
+)
+def test_the_reason_is_a_sentence_about_the_value(schema: Any, content: Any, expected: str) -> None:
+    assert expected == reason({"properties": {"value": schema}}, {"value": content})
+
+
+def test_the_text_of_the_error_does_not_call_unchecked_content_invalid() -> None:
+    error = InvalidStructuredContent(
+        revision="2025-11-25", pointer="", tool="t", reason="it cannot be checked", result=0
+    )
+    assert "the structured content of the tool 't' was refused: it cannot be checked" == str(error)
+
+
 @pytest.mark.slow
 @given(schema=schemas.filter(lambda each: isinstance(each, dict)), content=values)
 def test_verdicts_are_those_of_the_reference(schema: dict[str, Any], content: Any) -> None:
     root = {"properties": {"value": {"$ref": "#/$defs/a"}}, "$defs": {"a": schema}}
     found = finding(root, {"value": content})
     expected = Draft202012Validator(root).is_valid({"value": content})
-    if found is not None and found.reason.startswith("cannot be checked"):
+    if found is not None and found.reason.startswith("it cannot be checked"):
         assert '"$ref":"#"' in msgspec.json.encode(schema).decode()  # a reference to the root, in place
         return
 
