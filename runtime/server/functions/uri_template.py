@@ -116,7 +116,11 @@ def parse(text: str) -> Template:
         for literal_before, variable in _read(operator, specs, text):
             literals[-1] += literal_before
             if not literals[-1] and variables:
-                raise _refused(text, f"put a literal such as / between {variables[-1].name!r} and {variable.name!r}")
+                raise _refused(
+                    text,
+                    f"nothing separates {variables[-1].name!r} and {variable.name!r}, so it is unclear where the first "
+                    "one ends; put a literal such as / between them",
+                )
             variables.append(variable)
             literals.append("")
     _check(text, literals, variables)
