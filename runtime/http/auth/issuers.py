@@ -165,8 +165,8 @@ def code_of_response(response_url: str, request: AuthorizationRequest) -> str:
     issuer = fields.get("iss")
     if issuer is None and request.sends_issuer:
         raise LoginFailed(
-            "the response does not name its issuer (`iss`), although the authorization server says it does; "
-            "log in again"
+            "the response does not name its issuer (`iss`), although the metadata of the authorization server says "
+            "that responses name it; log in again"
         )
     if issuer is not None and issuer != request.issuer:
         raise LoginFailed(
