@@ -212,7 +212,10 @@ def _pattern(value: Json) -> Iterator[Fault]:
 
 def _property_names(value: Json) -> Iterator[Fault]:
     if value != {"type": "string"}:
-        hint = 'Remove it: only {"type": "string"} is supported, which every key satisfies.'
+        hint = (
+            'Remove it. The generator supports only constants, in an object with `"type": "object"` and without '
+            '`properties`, and {"type": "string"}, which every key satisfies.'
+        )
         yield Fault("MG101", "`propertyNames` restricts the keys", hint)
 
 

@@ -261,7 +261,7 @@ class _Parser:
             where = node.origins[index] if node.origins else f"{pointer}/allOf/{index}"
             found = [] if isinstance(arm, bool) else self._parts(arm, where, seen)
             if found and not any(map(_describes_objects, found)):
-                self._report("MG123", where, "`allOf` can only be merged if every member is an object with properties")
+                self._report("MG123", where, "`allOf` can only be merged if every member describes an object")
             parts += found
         return parts
 

@@ -150,7 +150,7 @@ class _Origin(Struct, frozen=True, kw_only=True):
             if value:
                 raise click.UsageError(f"`{option}` applies to extensions only. Add `--id ID`, or remove `{option}`.")
         if self.commit and not re.fullmatch("[0-9a-f]{40}", self.commit):
-            raise click.BadParameter("`--commit` must have 40 hexadecimal digits", param_hint="--commit")
+            raise click.BadParameter("`--commit` must be 40 hexadecimal digits, in lower case", param_hint="--commit")
         for option, text in (("--upstream-path", self.upstream_path), ("--source", self.source)):
             if not text.isprintable():
                 message = f"`{option}` must not contain characters that cannot be printed"
@@ -178,8 +178,10 @@ def _add_extension(
     known = room.extension_pin(name) if name in room.extensions else None
     identifier, base = origin.identifier or (known.id if known else ""), origin.base or (known.base if known else "")
     if not is_identifier(identifier):
-        message = f"`--id` is not a valid identifier of an extension: {identifier!a}. It needs a prefix, such as "
-        raise click.BadParameter(f"{message}`com.example/name`.", param_hint="--id")
+        message = (
+            f"`--id` is not a valid identifier of an extension: {identifier!a}. Use a reverse domain name, a slash "
+        )
+        raise click.BadParameter(f"{message}and a name, for example `com.example/rooms`.", param_hint="--id")
     if not base or not origin.source:
         missing = "--source" if base else "--base"
         raise click.UsageError(f"`{missing}` is missing: schema/PINNED.toml records it for each extension.")

@@ -35,7 +35,7 @@ if sys.platform != "win32":
 __all__ = ["Candidate", "candidate", "differences", "extension_candidate", "pins_bytes", "vendor", "vendor_extension"]
 
 _IN_THE_WAY = (FileExistsError, IsADirectoryError, NotADirectoryError)
-_OUT_OF_THE_WAY = "Move it away, or choose another label. Nothing was changed."
+_OUT_OF_THE_WAY = "Move it away, or choose another label or name. Nothing was changed."
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):

@@ -283,7 +283,7 @@ def prompt(
             command.display.note(f"prompts/list: {cut}")
         listed = _find(items, name)
         if listed is None:
-            return _report_unknown(command, "prompt", name, items)
+            return _report_unknown(command, "prompt", name, items, is_cut=bool(cut))
         schema = _input_schema(listed)
         reasons = check_names(given, schema["properties"], schema["required"])
         if reasons:
@@ -321,12 +321,16 @@ def _find(items: Sequence[Any], name: str) -> dict[str, Any] | None:
     return next((each for each in items if is_object(each) and each.get("name") == name), None)
 
 
-def _report_unknown(command: _Command, kind: str, name: str, items: Sequence[Any]) -> int:
+def _report_unknown(command: _Command, kind: str, name: str, items: Sequence[Any], *, is_cut: bool = False) -> int:
     names = [str(each.get("name")) for each in items if is_object(each)]
     hint = did_you_mean(name, names)
-    command.results.failure(f"The server has no {kind} {escaped_line(name)!r}.{hint}")
+    shown = f"{kind} {escaped_line(name)!r}"
+    # The rest of a list that is cut may have it.
+    said = f"There is no {shown} in the part of the list that was read." if is_cut else f"The server has no {shown}."
+    command.results.failure(f"{said}{hint}")
     if not hint:
-        command.err.line(f"Its {kind}s: {', '.join(map(escaped_line, sorted(names))) or 'none'}")
+        owner = f"The {kind}s in this part" if is_cut else f"Its {kind}s"
+        command.err.line(f"{owner}: {', '.join(map(escaped_line, sorted(names))) or 'none'}")
     return 2
 
 

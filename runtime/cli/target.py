@@ -187,7 +187,7 @@ def check_one_url(words: Sequence[str]) -> None:
     """
     if len(words) > 1 and is_url(words[0]):
         raise click.UsageError(
-            "More words follow the URL, but a URL must be the only word of TARGET. Put options before the URL."
+            "More words follow the URL, but no word may follow it. Put options before the URL, and before `--`."
         )
 
 

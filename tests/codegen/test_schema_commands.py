@@ -253,7 +253,14 @@ def test_a_label_that_cannot_be_a_folder_or_a_package_is_a_usage_error(
 
 
 @pytest.mark.parametrize(
-    "options", [["--commit", "abc"], ["--commit", "z" * 40], ["--date", "yesterday"], ["--upstream-path", "a\nb"]]
+    "options",
+    [
+        ["--commit", "abc"],
+        ["--commit", "z" * 40],
+        ["--commit", "A" * 40],
+        ["--date", "yesterday"],
+        ["--upstream-path", "a\nb"],
+    ],
 )
 def test_origins_that_cannot_be_are_usage_errors(checkout: Path, official: Path, options: list[str]) -> None:
     before = content_of(checkout)
@@ -293,7 +300,7 @@ def test_what_stands_in_the_way_is_not_a_matter_of_permissions(checkout: Path, o
 
     assert 1 == result.exit_code
     assert str(occupied) in result.stderr
-    assert "hint: Move it away, or choose another label. Nothing was changed." in result.stderr
+    assert "hint: Move it away, or choose another label or name. Nothing was changed." in result.stderr
 
 
 def test_a_room_that_cannot_be_written_is_to_be_made_writable(

@@ -210,7 +210,10 @@ class ClientRun:
             lines.append("The server asks the user for input. That needs a terminal, and revision 2025-06-18 or later.")
         lines += missing_feature(message)
         if isinstance(error, ServerExited) and _MISSING_VARIABLE.search(error.stderr):
-            lines.append("The server gets only basic environment variables. Add others with --env KEY=VALUE.")
+            # `--env` and `--config` exclude each other.
+            is_of_config = self.target.kind == "server"
+            how = "in the configuration, under the key `env` of the server" if is_of_config else "with --env KEY=VALUE"
+            lines.append(f"The server gets only basic environment variables. Add others {how}.")
         is_unexplained = isinstance(error, RequestTimedOut) or not (
             self._is_connected or isinstance(error, ServerExited)
         )

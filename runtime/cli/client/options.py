@@ -98,7 +98,7 @@ MAX_ITEMS: Final = click.option(
     default=10_000,
     show_default=True,
     metavar="NUMBER",
-    help="Read at most NUMBER items of a list.",
+    help="Read at most NUMBER items of each list of tools, resources or prompts.",
 )
 TARGET: Final = click.argument("target", metavar="TARGET", shell_complete=complete_target)
 

@@ -137,9 +137,9 @@ def _terminal_content(content: Mapping[str, Any]) -> str:
     if "blob" not in content:
         return escaped_text(str(content.get("text", "")))
     data = decode_base64(content["blob"])
-    size = "not valid base64" if data is None else size_text(len(data))
+    size = "not valid base64" if data is None else f"{size_text(len(data))}; use --output FILE to save it"
     kind = escaped_line(content.get("mimeType") or "unknown type")
-    return f"[{escaped_line(content.get('uri', ''))}, {kind}, {size}; use --output FILE to save it]"
+    return f"[{escaped_line(content.get('uri', ''))}, {kind}, {size}]"
 
 
 def _save(folder: str, data: bytes, kind: str, media_type: object) -> Path:

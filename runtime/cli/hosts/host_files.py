@@ -126,7 +126,12 @@ HOSTS: Final[Mapping[str, Host]] = {
         advice="Enable {name} in the settings of Cursor.",
     ),
     "vscode": Host(
-        "VS Code", _vscode, ".vscode/mcp.json", "servers", has_type=True, advice='Run "MCP: List Servers" to start it.'
+        "VS Code",
+        _vscode,
+        ".vscode/mcp.json",
+        "servers",
+        has_type=True,
+        advice='Run the command "MCP: List Servers" in VS Code to start the server.',
     ),
 }
 """The hosts, by the name that `--host` takes."""

@@ -100,6 +100,14 @@ _OPTIONS: Final = (
     ),
 )
 
+# The names of arguments in messages of `Protect`, and of the options that set them.
+_PROTECT_OPTIONS: Final = {
+    "resource": "--resource",
+    "issuers": "--auth-issuer",
+    "scopes": "--auth-scope",
+    "audience": "--auth-audience",
+}
+
 
 def http_options(command: F) -> F:
     """Add the options to *command*."""
@@ -197,8 +205,10 @@ def _protection(  # noqa: PLR0913 (the options)
     try:
         return Protect(resource=resource, issuers=issuers, scopes=scopes, audience=audiences, verify=verify)
     except UsageError as error:
-        message = str(error).replace("`resource`", "`--resource`").replace("`issuers`", "`--auth-issuer`")
-        raise click.UsageError(f"{message.replace('`scopes`', '`--auth-scope`')}.") from None
+        message = str(error)
+        for name, option in _PROTECT_OPTIONS.items():
+            message = message.replace(f"`{name}`", f"`{option}`")
+        raise click.UsageError(f"{message}.") from None
 
 
 def _introspection(issuers: tuple[str, ...], id_variable: str, secret_variable: str) -> Introspection:

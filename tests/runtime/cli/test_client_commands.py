@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -467,6 +468,15 @@ def test_a_server_that_lacks_a_variable_is_told_how_to_give_it_one(tmp_path: Pat
     assert "Add others with --env KEY=VALUE." in err
 
 
+def test_a_server_of_a_configuration_that_lacks_a_variable_is_told_the_key_of_the_configuration(tmp_path: Path) -> None:
+    command, *arguments = shlex.split(server(tmp_path, "os.environ['API_KEY']"))
+    config = tmp_path / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {"a": {"command": command, "args": arguments}}}), encoding="utf-8")
+    _, _, err = run("inspect", "--config", str(config), "--server", "a")
+
+    assert "Add others in the configuration, under the key `env` of the server." in err
+
+
 def test_progress_does_not_lengthen_the_time_that_one_has_given(tmp_path: Path) -> None:
     code = """
     if method == 'initialize': hello({'tools': {}})
@@ -789,6 +799,21 @@ def test_a_server_without_a_kind_of_items_is_not_asked(command: str, name: str, 
 
 
 # --- read and prompt
+
+
+def test_a_prompt_may_be_in_the_rest_of_a_list_that_is_cut(tmp_path: Path) -> None:
+    code = """
+    if method == 'initialize': hello({'prompts': {}})
+    elif 'id' in message: say(id=message['id'], result={'prompts': [{'name': 'a'}], 'nextCursor': 'x'})
+    """
+    status, _, err = run("prompt", server(tmp_path, code), "xyz", "--max-items", "1")
+
+    assert 2 == status
+    assert (
+        "Note: prompts/list: the list is cut after 1 items: `--max-items` is 1\n"
+        "Error: There is no prompt 'xyz' in the part of the list that was read.\n"
+        "The prompts in this part: a\n" == err
+    )
 
 
 def test_text_is_written_exactly_and_blobs_raw(tmp_path: Path) -> None:

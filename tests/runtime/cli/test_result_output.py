@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import io
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcpgen.runtime.cli.client.result_output import content_lines
+from mcpgen.runtime.cli.client.result_output import ResultOutput, content_lines
+from mcpgen.runtime.cli.client.terminal import Screen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,3 +68,13 @@ def test_every_kind_of_content_has_its_line() -> None:
         '{"type":"new","x":"\\u001b"}',
     ]
     assert expected == list(content_lines(blocks, None))
+
+
+def test_content_that_cannot_be_saved_has_no_advice_to_save_it() -> None:
+    written = io.BytesIO()
+    out = io.TextIOWrapper(written, encoding="utf-8")
+    screen = Screen(out, is_terminal=True)
+    ResultOutput(screen, screen, is_json=False).resource({"contents": [{"uri": "x:a", "blob": "!"}]}, None)
+
+    out.flush()
+    assert "[x:a, unknown type, not valid base64]\n" == written.getvalue().decode()

@@ -227,6 +227,7 @@ _ENOUGH = ["--http", "127.0.0.1:0", "--resource", "https://a.example/mcp", "--au
             ["--http", "127.0.0.1:0", "--resource", "https://a.example/mcp", "--auth-issuer", "a.example"],
             "`--auth-issuer` has 'a.example'; it must be a URL",
         ),
+        ([*_ENOUGH, "--auth-audience", ""], "`--auth-audience` has an empty name"),
         (["--auth-introspection", "HOME", "PATH"], "Access tokens need all of"),
         (
             [*_ENOUGH, "--auth-introspection", "HOME", "NOT_\x1bSET"],
