@@ -254,7 +254,7 @@ class Router:
             if step is None:
                 # A known message lacks a part if it travels inside of an `input_required` result, which has no errors.
                 service = None if message is _UNKNOWN else "input"
-                raise _no_route(step_name(direction), f"in {direction.source}, {method} has no {part}", service)
+                raise _no_route(step_name(direction), f"in {direction.source}, {method} has no part {part!r}", service)
             steps.append((step_name(direction), step))
         return Route(
             source=source,

@@ -52,6 +52,5 @@ def check_finite(params: object, encoded: object) -> None:
     found = nonfinite_number(params) if isinstance(encoded, bytes) and b"null" in encoded else None
     if found is not None:
         number, (member, *path) = found
-        raise UsageError(
-            f"`{member}` has {number} at {pointer_to(path)}, which JSON cannot express; pass a finite number, or None"
-        )
+        place = f" at {pointer_to(path)}" if path else ""
+        raise UsageError(f"`{member}` has {number}{place}, which JSON cannot express; pass a finite number, or None")

@@ -265,7 +265,10 @@ def _too_many_responses(params: Raw, arguments: Raw | UnsetType) -> RequestError
         rest = rest.replace(bytes(arguments), b"0", 1)
     if not too_many_values(rest, MAX_RESPONSE_VALUES):
         return None
-    reason = f"params.inputResponses has more than {MAX_RESPONSE_VALUES} values"
+    reason = (
+        f"the params without `arguments` have more than {MAX_RESPONSE_VALUES} values; send fewer in "
+        "`inputResponses` or `_meta`"
+    )
     return RequestError(ErrorCode.INVALID_PARAMS, reason)
 
 
@@ -316,6 +319,9 @@ def missing_fields(meta: RequestMeta) -> RequestError | None:
     """
     if meta.revision is not UNSET and meta.client_capabilities is not UNSET:
         return None
-    found = ((MetaKey.PROTOCOL_VERSION, meta.revision), (MetaKey.CLIENT_CAPABILITIES, meta.client_capabilities))
+    found = (
+        (f"{MetaKey.PROTOCOL_VERSION} (a string)", meta.revision),
+        (MetaKey.CLIENT_CAPABILITIES, meta.client_capabilities),
+    )
     missing = " and ".join(key for key, value in found if value is UNSET)
     return RequestError(ErrorCode.INVALID_PARAMS, f"params._meta lacks {missing}")

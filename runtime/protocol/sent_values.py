@@ -116,9 +116,12 @@ def _sampling_fault(messages: Value) -> SentValueFault | None:
         blocks: list[Value] = cast("Any", content) if type(content) is list else [content]
         results = [each.tool_use_id for each in blocks if type(each).__name__ == "ToolResultContent"]
         if results and (message.role != "user" or len(results) != len(blocks)):
-            return (index, "content"), "tool results must be the only content of a user message"
+            return (index, "content"), "a message with tool results must be a user message without other content"
         if set(results) != uses or len(results) != len(uses):
-            reason = "each use of a tool must have one result, which has its id, in the next message"
+            reason = (
+                "this message must have one result, with the same id, for each use of a tool in the message before it, "
+                "and no other results"
+            )
             return (index, "content"), reason
         ids = [each.id for each in blocks if type(each).__name__ == "ToolUseContent"]
         uses = set(ids)

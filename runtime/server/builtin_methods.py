@@ -109,7 +109,7 @@ def open_before_handshake(session: ServerSession, message: Request, meta: Reques
         peer = client_peer(handlers.handshake_revisions[-1], Raw(b"{}"), UNSET)
         return OpenRequest(session, message.id, peer, meta.progress_token, access=session.access)
     if handlers.stateless_revisions:
-        reason = "the request has no protocol version in its _meta"
+        reason = "the request has no valid protocol version in its _meta"
         if handlers.handshake_revisions:
             reason += ", and the client has not sent initialize"
         raise RequestError(ErrorCode.INVALID_PARAMS, reason)

@@ -97,9 +97,7 @@ def check_cache_hints(given: CacheHints | None, *, has_handlers: bool) -> CacheH
         )
     for method in cast("Mapping[object, object]", given):
         if method not in _METHODS:
-            raise UsageError(
-                f"`cache_hints` has {method!r}, which has no cache hint; it may have {', '.join(_METHODS)}"
-            )
+            raise UsageError(f"`cache_hints` has {method!r}, which has no cache hint; use {', '.join(_METHODS)}")
         if has_handlers and method != "server/discover":
             raise UsageError(
                 f"`cache_hints` has {method!r}, but the server has `handlers`; set `ttl_ms` and `cache_scope` in their "

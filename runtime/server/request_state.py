@@ -140,8 +140,13 @@ class RequestStateSealer:
                 f"`state_keys` must hold at least one key, and each key must be `bytes`, with at least {MIN_KEY_BYTES} "
                 "bytes, such as secrets.token_bytes(32)"
             )
-        if not (math.isfinite(lifetime_seconds) and lifetime_seconds > 0 and max_content_bytes > 0):
-            raise UsageError("`lifetime_seconds` and `max_content_bytes` of request states must be greater than 0")
+        if not (math.isfinite(lifetime_seconds) and lifetime_seconds > 0):
+            raise UsageError(
+                f"the lifetime of request states (`waiting_seconds` of Limits) is {lifetime_seconds}; use a finite "
+                "number greater than 0"
+            )
+        if max_content_bytes <= 0:
+            raise UsageError("`max_content_bytes` of request states must be greater than 0")
         self._keys = self._own_keys = [bytes(each) for each in given]
         self._clock = clock
         self._audience = audience

@@ -24,6 +24,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from mcpgen.runtime.adapt.json_pointer import is_object
+from mcpgen.runtime.adapt.payloads import senders
 from mcpgen.runtime.errors import (
     AdaptationError,
     InvalidPayload,
@@ -116,7 +117,7 @@ def prepare_request(
         outgoing = codec(terms, peer.revision).outgoing_request(method)
         params = outgoing.params(value)
     except (AdaptationError, UnknownMethod) as error:
-        raise UnsupportedByPeer(revision=peer.revision, what=method, reason=_reason(error)) from error
+        raise UnsupportedByPeer(revision=peer.revision, what=method, reason=_reason(error, peer, method)) from error
     except InvalidPayload as error:  # which would blame the client
         raise UsageError(f"{error}; correct the arguments of the call") from error
     try:
@@ -167,10 +168,12 @@ def _progress_token(request: ServerRequest) -> object:
     return msgspec.json.decode(request.params).get("_meta", {}).get("progressToken")
 
 
-def _reason(error: AdaptationError | UnknownMethod) -> str:
+def _reason(error: AdaptationError | UnknownMethod, peer: Peer, method: str) -> str:
     # An error with a pointer is about a part of the params; one without is about the whole request.
-    if isinstance(error, UnknownMethod) or not error.pointer:
+    if isinstance(error, UnknownMethod) or not senders(peer.revision, method, "params"):
         return "its revision has no such request"
+    if not error.pointer:  # the revision has only other requests of this method, such as forms
+        return error.reason
     return f"its revision cannot express {error.pointer} of the params: {error.reason}"
 
 

@@ -88,7 +88,8 @@ def open_stream(
     if subscriptions.size + len(supported.resource_subscriptions) > limit:
         raise RequestError(
             ErrorCode.INTERNAL_ERROR,
-            "this connection has too many subscriptions to resources (max_subscriptions); end a stream first",
+            f"this connection would have more than {limit} subscriptions to resources (max_subscriptions); name fewer "
+            "URIs, or end another stream first",
         )
     stream = SubscriptionStream(request, supported, extensions or {})
     accepted = msgspec.to_builtins(supported)

@@ -124,7 +124,9 @@ class SyncContext:
                 f"write `await ctx.{name}(...)`"
             )
         if self._context.is_cancelled:
-            raise TransportClosed("the request is over, because the client has cancelled it or has disconnected")
+            raise TransportClosed(
+                "the request is over: it was answered, was cancelled or has expired, or the client has disconnected"
+            )
         try:
             from_thread.check_cancelled()
         except RuntimeError as error:

@@ -34,9 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["answer", "find_session", "serve"]
 
-_NO_SESSION_ID: Final = (
-    "the request has no Mcp-Session-Id header; start a session with initialize, or name the revision in _meta"
-)
+_NO_SESSION_ID: Final = "the request has no Mcp-Session-Id header; start a session with initialize"
 
 
 # What these change is shared with other workers before they are answered.
@@ -84,6 +82,8 @@ async def _refuse_without_session(post: HttpRequest, message: Message | Batch) -
         request without it is a mismatch.
     """
     handlers, problem, code = post.state.engine.handlers, _NO_SESSION_ID, ErrorCode.INVALID_REQUEST
+    if handlers.stateless_revisions:
+        problem += ", or name the revision in _meta"
     request_id = message.id if isinstance(message, Request) else UNSET
     is_missing = request_id is not UNSET and http.REVISION not in post.headers
     if is_missing and handlers.stateless_revisions and all(map(has_revision_header, handlers.served)):

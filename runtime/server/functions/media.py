@@ -133,8 +133,9 @@ class Media:
         if mime_type_fault(found):
             example = f"{self._kind or 'text'}/…"
             if not mime_type and given_format:
+                known = {"image": "png", "audio": "wav"}.get(self._kind, "pdf")
                 raise UsageError(
-                    f"`format` of {self._label} is {given_format!r}; write one such as 'png' or 'wav', or "
+                    f"`format` of {self._label} is {given_format!r}; write one such as {known!r}, or "
                     f"mime_type={example!r}"
                 )
             raise UsageError(f"`mime_type` of {self._label} is {found!r}; write one such as {example!r}")

@@ -80,7 +80,8 @@ def check_unused(kind: str, key: str, added: Registered, existing: Registered | 
         UsageError: There is an *existing* one.
     """
     if existing is not None:
-        remedy = "register it once" if added.label == existing.label else "rename one of them"
+        remedies = {"resource": "give one of them another URI", "completion of": "remove one of them"}
+        remedy = "register it once" if added.label == existing.label else remedies.get(kind, "rename one of them")
         raise UsageError(f"the {kind} {key!r} of {added.label} is registered already, by {existing.label}; {remedy}")
 
 

@@ -304,11 +304,12 @@ def _without_input_required(annotation: Annotation) -> Annotation:
 
 
 def _refuse_bytes(annotation: Annotation, what: str) -> None:
-    if any(each in (bytes, bytearray, memoryview) for each in arms(annotation)):
-        raise UsageError(
-            f"{what} has the type bytes, which a tool cannot return; return Image(data), Audio(data) or "
-            "File(data) of mcpgen instead"
-        )
+    for each in arms(annotation):
+        if each in (bytes, bytearray, memoryview):
+            raise UsageError(
+                f"{what} has the type {_name(each)}, which a tool cannot return; return Image(data), Audio(data) or "
+                "File(data) of mcpgen instead"
+            )
 
 
 def _refuse_other_revisions(annotation: Annotation, what: str) -> None:

@@ -297,7 +297,9 @@ class SqliteTaskStore:
         """
         (layout,) = _row(database, "PRAGMA user_version")
         if layout not in {0, _LAYOUT}:
-            raise StoreFailed(f"{self._path} was written by another version of mcpgen; use another file")
+            raise StoreFailed(
+                f"{self._path} was written by another version of mcpgen, or by another program; use another file"
+            )
         return int(layout)
 
 

@@ -170,7 +170,7 @@ def test_senders_that_go_at_different_steps_leave_nobody() -> None:
 
 
 def test_a_method_that_a_step_does_not_know_has_no_route() -> None:
-    with pytest.raises(AdaptationError, match="in 2024-11-05, prompts/get has no params") as caught:
+    with pytest.raises(AdaptationError, match="in 2024-11-05, prompts/get has no part 'params'") as caught:
         fake(FIRST, SECOND, "prompts/get")
 
     assert caught.value.service is None

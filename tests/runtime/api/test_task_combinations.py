@@ -114,7 +114,7 @@ async def test_a_tool_that_may_be_no_task_cannot_become_one(revision: str, has_t
     async with server.running(), connected(server, revision) as client:
         result = await client.call_tool("plain", {"name": "bake"})
 
-    assert (True, True) == (result.is_error, 'register this one with `task="deferred"`' in result.text)
+    assert (True, True) == (result.is_error, 'register the tool with `task="deferred"`' in result.text)
 
 
 @BOTH

@@ -12,6 +12,7 @@ from mcpgen import Server, TransportClosed, UsageError, connect
 from mcpgen.generated import registry
 from mcpgen.runtime.client import fast_path
 from mcpgen.runtime.client.tool_results import ToolResult
+from mcpgen.runtime.protocol.finite_numbers import check_finite
 from mcpgen.runtime.protocol.newest import models
 
 TEXTS = ("", "hello", 'a "quote", a \\ and a \x00', "ä€\U0001f600", "x" * 100_000)
@@ -55,6 +56,13 @@ async def test_a_number_that_json_cannot_express_is_refused_and_null_is_sent() -
             with pytest.raises(UsageError, match=told):
                 await client.call_tool("count", {"values": [None, float("nan")]}, **options)
         assert await client.call_tool("count", {"values": [None, 1e300, 2**63]}, returns=int) == 3
+
+
+def test_a_number_that_is_a_member_itself_has_no_further_place() -> None:
+    params = models.ProgressNotificationParams(progress_token=1, progress=float("nan"))
+
+    with pytest.raises(UsageError, match=r"^`progress` has nan, which JSON cannot express"):
+        check_finite(params, msgspec.json.encode(params))
 
 
 @pytest.mark.anyio

@@ -83,6 +83,20 @@ async def test_one_function_may_answer_forms_and_pages(revision: Any) -> None:
     assert "accept" == action
 
 
+@pytest.mark.parametrize(
+    ("revision", "reason"),
+    [
+        ("2025-03-26", "its revision has no such request"),
+        ("2025-06-18", "2025-06-18 has no URL elicitation, only forms."),
+    ],
+)
+async def test_a_page_that_the_revision_of_the_client_cannot_ask_for_says_why(revision: Any, reason: str) -> None:
+    async with connect(server, revisions=[revision]) as client:
+        result = await client.call_tool("sign_in")
+
+    assert f"The client does not support elicitation/create, which this tool needs: {reason}" == result.text
+
+
 @pytest.mark.parametrize("kind", ["integer", "number"])
 def test_a_number_of_400_digits_fits_a_form(kind: str) -> None:
     schema = {"properties": {"count": {"type": kind, "default": 10**400}}}

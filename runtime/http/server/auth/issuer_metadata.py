@@ -50,8 +50,10 @@ async def issuer_endpoint(issuer: str, member: str) -> str:
             missing = str(unavailable)
             continue
         if found.get("issuer") != issuer:  # the characters must be the same (RFC 8414, 3.3)
-            told = f"the metadata at {url} has another issuer; write `issuers` (--auth-issuer) as the metadata does"
-            wrong = wrong or told
+            wrong = wrong or (
+                f"the metadata at {url} names another issuer than {issuer}; write the issuer in `issuers` "
+                "(--auth-issuer) exactly as in the metadata"
+            )
             continue
         try:
             return check_url(member, found.get(member))

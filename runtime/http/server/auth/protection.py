@@ -133,7 +133,8 @@ def check_url(argument: str, url: object) -> str:
     if not host or not url.isascii() or not url.isprintable() or not _UNQUOTED.isdisjoint(url):
         raise UsageError(f"`{argument}` has {url!r}; it must be a URL such as https://example.com")
     if "#" in url or found.username is not None:
-        raise UsageError(f"`{argument}` has {url!r}; remove the fragment and the user name")
+        part = "fragment" if "#" in url else "user name"
+        raise UsageError(f"`{argument}` has {url!r}; remove the {part}")
     if found.scheme.lower() == "https" or (found.scheme.lower() == "http" and is_loopback(host)):
         return url
     raise UsageError(f"`{argument}` has {url!r}; use https, or http at a loopback address such as 127.0.0.1")

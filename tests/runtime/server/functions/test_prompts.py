@@ -339,6 +339,7 @@ async def test_what_is_no_list_of_texts_is_the_servers_failure(
 
 def test_completions_of_nothing_are_refused(review: FunctionHandlers) -> None:
     def codes(value: str) -> list[str]: ...  # type: ignore[empty-body]
+    def others(value: str) -> list[str]: ...  # type: ignore[empty-body]
     def wrong(typed: str) -> list[str]: ...  # type: ignore[empty-body]
 
     with pytest.raises(UsageError, match=r"'reviw' to complete; .*; registered: review, .*x://\{a\}"):
@@ -348,8 +349,10 @@ def test_completions_of_nothing_are_refused(review: FunctionHandlers) -> None:
     with pytest.raises(UsageError, match=r"parameter `typed` of .* gets no value"):
         review.completion("review", "code")(wrong)
     review.completion("review", "code")(codes)
-    with pytest.raises(UsageError, match="is registered already, by"):
+    with pytest.raises(UsageError, match=r"is registered already, by .*; register it once"):
         review.completion("review", "code")(codes)
+    with pytest.raises(UsageError, match=r"is registered already, by .*; remove one of them"):
+        review.completion("review", "code")(others)
 
 
 def test_a_completion_whose_parameters_have_other_types_is_refused(review: FunctionHandlers) -> None:
