@@ -136,7 +136,7 @@ def test_one_module_imports_the_front_end() -> None:
     }
 
     # The runtime validates pydantic models of users; it has nothing to do with the front end.
-    assert {"codegen/frontend.py", "runtime/protocol/value_types.py"} == users
+    assert {"codegen/frontend.py", "runtime/protocol/failing_fast.py", "runtime/protocol/value_types.py"} == users
 
 
 @pytest.mark.parametrize("folder", [*REVISIONS, "_support"])
