@@ -37,10 +37,11 @@ __all__ = [
 
 # What errors say to programs, and what a user of the commands can do.
 _OPTIONS: Final = {
+    "Http(url, auth=OAuth()) to log in, or Http(url, auth=bearer(token)), or headers": "--bearer-env, or --header",
     "Http(url, auth=bearer(token)), or headers": "--bearer-env, or --header",
     "pass OAuth(assume_pkce=True)": "run `mcpgen login --assume-pkce URL`",
     "pass OAuth(client_id=…)": "run `mcpgen login --client-id ID URL`",
-    "pass OAuth(issuer=…)": "run `mcpgen login --issuer ISSUER URL`",
+    "pass it as `issuer`": "run `mcpgen login --issuer ISSUER URL`",
     "pass its URL as `issuer`": "run `mcpgen login --issuer ISSUER URL`",
     "pass OAuth(…, issuer=…)": "run `mcpgen login --client-id ID --issuer ISSUER URL`",
     "use ClientCredentials": "get a token in another way, and pass --bearer-env, or --header",

@@ -203,13 +203,16 @@ def decode_tokens(body: bytes) -> Reply:
     try:
         reply = msgspec.json.decode(body, type=Reply, strict=False)  # some servers send `expires_in` as a string
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise InvalidReply("the reply of the token endpoint has no access token, or is not JSON") from None
+        raise InvalidReply(
+            "the reply of the token endpoint is not JSON, lacks `access_token` or `token_type`, or has a field of a "
+            "wrong type"
+        ) from None
     if reply.expires_in is not None and not abs(reply.expires_in) < _MAX_SECONDS:  # the text "nan" is a number, too
         raise InvalidReply("the token has a lifetime that makes no sense (`expires_in`)")
     if reply.issued_token_type is None and reply.token_type.lower() not in _TYPES:
         raise InvalidReply("the token has an unknown type (`token_type`)")
     if not reply.access_token or any(not "!" <= each <= "~" for each in reply.access_token):
-        raise InvalidReply("the access token has characters that a header cannot contain")
+        raise InvalidReply("the access token is empty, or has characters that a header cannot contain")
     return reply
 
 

@@ -101,19 +101,17 @@ def chosen_issuer(listed: Sequence[str], wanted: str | None, known: str | None =
     Raises:
         LoginFailed: There is none, or it is not valid.
     """
+    if not listed:
+        raise LoginFailed("the server's resource metadata names no authorization server; its operator has to add one")
     if wanted is None:
-        if not listed:
-            raise LoginFailed(
-                "the server's resource metadata names no authorization server; its operator has to add one"
-            )
         chosen = known if known is not None and known in listed else listed[0]
         _check_issuer(chosen)
         return chosen
     if not any(each.rstrip("/") == wanted.rstrip("/") for each in listed):
-        shown = printable(", ".join(listed)[:_MAX_SHOWN_CHARS]) or "none"
+        shown = printable(", ".join(listed)[:_MAX_SHOWN_CHARS])
         raise LoginFailed(
-            f"the server's authorization servers are {shown}, but `issuer` is {wanted!r}; correct it if it is wrong; "
-            "if the server has another authorization server now, get credentials from that one"
+            f"the server's authorization servers are {shown}, but `issuer` is {wanted!r}; correct `issuer` if it is "
+            "wrong; if the server has another authorization server now, get credentials from that one"
         )
     return wanted
 
@@ -159,7 +157,7 @@ def code_of_response(response_url: str, request: AuthorizationRequest) -> str:
     """
     fields = _fields(response_url)
     if not has_state(response_url, request):
-        raise LoginFailed("the response has another `state` than the login that was started; log in again")
+        raise LoginFailed("the response does not have the `state` of the login that was started; log in again")
     if not _ONCE.isdisjoint(_repeated(_pairs(response_url))):
         raise LoginFailed("the response has a parameter more than once (RFC 6749, section 3.1); log in again")
     issuer = fields.get("iss")

@@ -152,12 +152,14 @@ def decode_registration(body: bytes, *, issuer: str, redirect_uri: str) -> Regis
         found = msgspec.json.decode(body, type=_Reply)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise LoginFailed(
-            f"the authorization server's reply to the registration has no `client_id`, or is not JSON; {_IN_ADVANCE}"
+            "the authorization server's reply to the registration is not JSON, lacks `client_id`, or has a field of a "
+            f"wrong type; {_IN_ADVANCE}"
         ) from None
     method = found.token_endpoint_auth_method or (_NONE if found.client_secret is None else BASIC)
     if method not in (_NONE, BASIC, _POST) or (method != _NONE and found.client_secret is None):
         raise LoginFailed(
-            f"the authorization server registered the client with a method that needs a key or a secret; {_IN_ADVANCE}"
+            "the authorization server registered the client for a method of authentication that needs a key or a "
+            f"secret, and the client has none; {_IN_ADVANCE}"
         )
     listed = found.redirect_uris
     compared = listed[:_MAX_LISTED] if is_array(listed) else []

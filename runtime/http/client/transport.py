@@ -184,7 +184,11 @@ def _checked_credentials(auth: Any) -> Credentials:  # noqa: ANN401 (any object 
     from mcpgen.runtime.http.client.auth.credentials import ClientCredentials, JwtAssertion, OAuth  # noqa: PLC0415
 
     if not isinstance(auth, OAuth | ClientCredentials | JwtAssertion):
-        raise UsageError(f"`auth` must be OAuth(), or an httpx.Auth such as bearer(token), not {type(auth).__name__}")
+        kind = type(auth).__name__
+        raise UsageError(
+            "`auth` must be OAuth(), ClientCredentials(…) or JwtAssertion(…), or an httpx.Auth such as bearer(token), "
+            f"not {kind}"
+        )
     return auth
 
 

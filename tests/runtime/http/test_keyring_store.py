@@ -129,9 +129,9 @@ async def test_two_stores_have_the_same_locks(chain: Chain) -> None:
 @pytest.mark.parametrize(
     ("failure", "said"),
     [
-        (NoKeyringError("secret"), "this machine has none; use FileTokenStore"),
-        (KeyringLocked("secret"), "KeyringLocked of Chain; unlock it"),
-        (OSError("secret"), "OSError of Chain"),
+        (NoKeyringError("secret"), "this machine has no keyring; use FileTokenStore"),
+        (KeyringLocked("secret"), "Chain raised KeyringLocked; unlock the keyring"),
+        (OSError("secret"), "Chain raised OSError"),
     ],
 )
 async def test_a_keyring_that_fails_is_explained_without_a_secret(chain: Chain, failure: Exception, said: str) -> None:

@@ -51,7 +51,7 @@ async def test_a_login_page_cannot_come_with_parameters_that_the_client_sets(que
     """A hostile server names the login page of another one, whose tokens would be for the resource in this query."""
     async with login_world() as world:
         world.metadata["authorization_endpoint"] += f"?{query}"
-        assert "sets parameters that the client sets" in await refused(world)
+        assert "has a parameter that only the client may set" in await refused(world)
         assert [] == world.logins
 
 

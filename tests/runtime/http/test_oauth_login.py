@@ -153,6 +153,14 @@ async def test_the_redirect_comes_to_this_machine_if_the_browser_follows_it() ->
         assert [world.logins[0]["redirect_uri"]] == world.registrations[0]["redirect_uris"]
 
 
+async def test_a_redirect_to_another_machine_needs_a_function_that_returns_it() -> None:
+    async def show(_: str) -> None: ...
+
+    async with login_world() as world:
+        with pytest.raises(LoginFailed, match="because `redirect_uri` is not at this machine; pass `visit`"):
+            await greet(world, world.oauth(visit=show, redirect_uri="https://app.example/back"))
+
+
 async def test_a_login_on_trio(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server needs asyncio, so it is in a thread of its own."""
     import threading

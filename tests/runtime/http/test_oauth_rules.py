@@ -670,20 +670,21 @@ def test_credentials_of_http_basic_are_encoded_as_a_form_first() -> None:
 
 
 @pytest.mark.parametrize(
-    "reply",
+    ("reply", "said"),
     [
-        b"",
-        b"{}",
-        b'{"access_token": "t"}',
-        b'{"access_token": "t", "token_type": "mac"}',
-        b'{"access_token": "a\\r\\nX: y", "token_type": "Bearer"}',
-        b'{"access_token": "", "token_type": "Bearer"}',
-        b'{"access_token": "t", "token_type": "Bearer", "expires_in": "nan"}',
-        b'{"access_token": "t", "token_type": "Bearer", "expires_in": "inf"}',
+        (b"", "is not JSON"),
+        (b"{}", "lacks `access_token` or `token_type`"),
+        (b'{"access_token": "t"}', "lacks `access_token` or `token_type`"),
+        (b'{"access_token": "t", "token_type": "Bearer", "scope": 5}', "has a field of a wrong type"),
+        (b'{"access_token": "t", "token_type": "mac"}', "unknown type"),
+        (b'{"access_token": "a\\r\\nX: y", "token_type": "Bearer"}', "has characters that a header cannot contain"),
+        (b'{"access_token": "", "token_type": "Bearer"}', "is empty, or"),
+        (b'{"access_token": "t", "token_type": "Bearer", "expires_in": "nan"}', "a lifetime that makes no sense"),
+        (b'{"access_token": "t", "token_type": "Bearer", "expires_in": "inf"}', "a lifetime that makes no sense"),
     ],
 )
-def test_a_reply_without_a_usable_token_is_refused_and_not_shown(reply: bytes) -> None:
-    with pytest.raises(InvalidReply) as refused:
+def test_a_reply_without_a_usable_token_is_refused_and_not_shown(reply: bytes, said: str) -> None:
+    with pytest.raises(InvalidReply, match=said) as refused:
         decode_tokens(reply)
 
     assert "X:" not in str(refused.value)

@@ -94,9 +94,9 @@ def test_only_clean_urls_of_https_are_requested_or_opened(url: str) -> None:
 
 def test_plain_http_is_for_this_machine_if_the_server_is_here() -> None:
     AddressGuard("http://127.0.0.1:8000/mcp").check_url("http://localhost:9000/authorize", "the login page")
-    with pytest.raises(LoginFailed, match="only https"):
+    with pytest.raises(LoginFailed, match="only over https"):
         AddressGuard("https://mcp.example.com/mcp").check_url("http://localhost:9000/authorize", "the login page")
-    with pytest.raises(LoginFailed, match="only https"):
+    with pytest.raises(LoginFailed, match="only over https"):
         AddressGuard("http://127.0.0.1:8000/mcp").check_url("http://login.example.com/", "the login page")
 
 
@@ -110,7 +110,7 @@ async def test_there_is_no_login_for_a_server_whose_tokens_others_could_read(url
 
     async with httpx.AsyncClient(transport=httpx.MockTransport(refuse)) as client:
         for credentials in (OAuth(store=MemoryTokenStore()), ClientCredentials("nightly", secret="1234")):  # noqa: S106 (of a test)
-            with pytest.raises(LoginFailed, match=r"the URL of the server .* only https is safe there"):
+            with pytest.raises(LoginFailed, match=r"the URL of the server .* a login is safe only over https"):
                 await connect(Http(url, auth=credentials, client=client))
 
 
@@ -350,7 +350,7 @@ async def test_a_login_page_that_is_not_a_web_page_is_not_opened() -> None:
     async with login_world() as world:
         world.metadata["authorization_endpoint"] = "javascript:alert(1)"
 
-        assert "not a URL of https" in await refused(world, visit=opened.append)
+        assert "must be a valid URL of https" in await refused(world, visit=opened.append)
 
     assert [] == opened
 

@@ -231,7 +231,7 @@ class AccessTokens:
             flight.failure = failure
         except Exception as failure:  # noqa: BLE001 (the boundary: a store of the program, or a bug)
             flight.failure = LoginFailed(
-                f"unexpectedly, {type(failure).__name__} was raised; this error has it as its `__cause__`"
+                f"{type(failure).__name__} was raised unexpectedly; the `__cause__` of this LoginFailed is that error"
             )
             flight.failure.__cause__ = failure
         except BaseException:

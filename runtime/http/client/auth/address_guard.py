@@ -88,9 +88,10 @@ class AddressGuard:
             host, parts = "", urlsplit("")
         shown = printable(url[:_MAX_SHOWN_CHARS].partition("?")[0])
         if not host or "@" in parts.netloc or parts.scheme not in ("http", "https"):
-            raise LoginFailed(f"{what} is {shown!r}, which is not a URL of https; do not log in")
+            must = "it must be a valid URL of https, in ASCII, with a host and without a user name"
+            raise LoginFailed(f"{what} is {shown!r}; {must}; do not log in")
         if parts.scheme == "http" and not (is_loopback_url(url) and self._server_is_local):
-            raise LoginFailed(f"{what} is {shown!r}; only https is safe there, so use https")
+            raise LoginFailed(f"{what} is {shown!r}; a login is safe only over https; do not log in over http")
 
     async def addresses(self, host: str, port: int) -> list[str]:
         """Return the addresses of *host* that may be connected.

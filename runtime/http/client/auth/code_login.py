@@ -173,7 +173,7 @@ class CodeLogin:
             name for name, _ in parse_qsl(urlsplit(page).query, keep_blank_values=True)
         ):
             raise LoginFailed(
-                "the metadata of the authorization server sets parameters that the client sets; do not log in"
+                "the URL of the login page has a parameter that only the client may set, such as `scope`; do not log in"
             )
         return url
 

@@ -103,7 +103,7 @@ class KeyringTokenStore:
             name = type(error).__name__
         # Not the text of the error, which may have the document, and no cause.
         if name == self._errors.NoKeyringError.__name__:
-            hint = "this machine has none; use FileTokenStore()"
+            hint = "this machine has no keyring; use FileTokenStore()"
         else:
-            hint = f"{name} of {type(self._backend).__name__}; unlock it, or use FileTokenStore()"
+            hint = f"{type(self._backend).__name__} raised {name}; unlock the keyring, or use FileTokenStore()"
         raise LoginFailed(f"the keyring cannot be {what}: {hint}")

@@ -74,7 +74,8 @@ class _Race:
             self._finish(response)
         elif is_alone:
             failure = LoginFailed(
-                "`visit` returned no URL, and `redirect_uri` is not at this machine; return the URL of the redirect"
+                "the client cannot receive the redirect, because `redirect_uri` is not at this machine; pass `visit`, "
+                "a function that returns the URL of the redirect"
             )
             self._finish(None, failure)
 

@@ -141,7 +141,7 @@ def _metadata_in(reply: AuthReply, url: str, issuer: str, *, is_given: bool) -> 
     is_other_spelling = not is_given and has_root_slash(found.issuer, issuer)
     if not is_issuer_of(found, issuer) and not is_other_spelling:
         is_slash = found.issuer.rstrip("/") == issuer.rstrip("/")
-        hint = "if that one is right, pass OAuth(issuer=…)" if is_slash else "do not log in"
+        hint = "if that one is right, pass it as `issuer`" if is_slash else "do not log in"
         named = printable(found.issuer[:200])
         raise LoginFailed(f"the metadata of the authorization server {issuer!r} names another one, {named!r}; {hint}")
     return found

@@ -43,6 +43,7 @@ _FILE_MODE: Final = 0o600
 
 # A document has some tokens and a key; servers write much shorter tokens.
 _MAX_BYTES: Final = 1024 * 1024
+_OTHER_FOLDER: Final = "choose another folder, with FileTokenStore(folder) or the environment variable XDG_STATE_HOME"
 
 # How often a waiting process asks for the lock, which is held for a refresh, or for as long as a person logs in.
 _LOCK_SECONDS: Final = 0.05
@@ -219,8 +220,9 @@ class FileTokenStore:
         for each in self._own:
             with suppress(FileNotFoundError, NotADirectoryError):
                 if each.stat().st_uid != os.getuid():
-                    hint = "choose another one, for example with the environment variable XDG_STATE_HOME"
-                    raise LoginFailed(f"the folder of the tokens, {_shown(each)}, belongs to another user; {hint}")
+                    raise LoginFailed(
+                        f"the folder of the tokens, {_shown(each)}, belongs to another user; {_OTHER_FOLDER}"
+                    )
 
 
 def state_folder() -> Path:
@@ -247,7 +249,8 @@ def _explained(path: Path, what: str) -> Generator[None]:
         yield
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise LoginFailed(f"{_shown(path)} cannot be {what}: {reason}; check its permissions") from None
+        hint = "check its permissions and those of its folders" if isinstance(error, PermissionError) else _OTHER_FOLDER
+        raise LoginFailed(f"{_shown(path)} cannot be {what}: {reason}; {hint}") from None
 
 
 def _shown(path: Path) -> str:
