@@ -81,6 +81,11 @@ _REFUSAL: Final = 'error="invalid_token"'
 _REFUSED: Final = (
     "the server refused the access token; get a new one, and pass Http(url, auth=bearer(token)), or headers"
 )
+# RFC 9728, section 5.1: the challenge of a server whose tokens an authorization server issues.
+_HAS_LOGIN: Final = "resource_metadata="
+_LOGIN: Final = (
+    "the server requires a login; pass Http(url, auth=OAuth()) to log in, or Http(url, auth=bearer(token)), or headers"
+)
 _WEB_PAGE: Final = (
     "the response is a web page, so there is probably no MCP server at this URL; check its path, which is often /mcp"
 )
@@ -161,6 +166,8 @@ def _failure(response: HttpResponse, address: Address, excerpt: str, *, is_json_
         advice = _redirect_advice(response, address)
     elif status == _UNAUTHORIZED and _REFUSAL in response.headers.get("www-authenticate", ""):
         advice = _REFUSED
+    elif status == _UNAUTHORIZED and _HAS_LOGIN in response.headers.get("www-authenticate", ""):
+        advice = _LOGIN
     elif not is_json_rpc and _is_web_page(response):
         advice = f"{advice}; {_WEB_PAGE}" if advice else _WEB_PAGE
     retry_after = response.headers.get("retry-after", "")

@@ -323,7 +323,11 @@ class HttpProtocol:
             self._group.start_soon(self._read_get_stream, session)
             _LOG.info("%s lost the session; a new one was started", self._requests.address.shown)
         except (McpgenError, SessionLost, TimeoutError) as error:
-            reason = str(error) or type(error).__name__
+            reason = str(error)
+            if isinstance(error, SessionLost):
+                reason = "the server lost the new session, too"
+            elif isinstance(error, TimeoutError):
+                reason = f"it took longer than connect_seconds={self._limits.connect_seconds:g}"
             self._end(f"the server lost the session, and no new one could be started: {reason}")
         except Exception as error:  # noqa: BLE001 (the boundary: a user's `httpx.Auth`, or a bug)
             _LOG.exception("the server lost the session, and starting a new one failed")

@@ -20,7 +20,14 @@ from mcpgen.runtime.errors import RequestLost, printable
 from mcpgen.runtime.http.client.error_responses import NOT_FOUND, ErrorReply, not_a_message, read_error_reply
 from mcpgen.runtime.http.client.http_exchange import ConnectionBroke
 from mcpgen.runtime.http.client.outgoing_messages import INITIALIZE
-from mcpgen.runtime.http.client.response_body import is_success, read_body, read_events, read_head, response_type
+from mcpgen.runtime.http.client.response_body import (
+    is_compressed,
+    is_success,
+    read_body,
+    read_events,
+    read_head,
+    response_type,
+)
 from mcpgen.runtime.http.errors import HttpRefused, ServerUnreachable
 from mcpgen.runtime.http.media_types import EVENT_STREAM, JSON
 from mcpgen.runtime.http.sse import EventReader
@@ -127,7 +134,8 @@ class PostRequests:
                     if kind
                     else "the response has no Content-Type"
                 )
-                raise not_a_message(response, address, advice if body else "the body is empty", body)
+                is_empty = not body and not is_compressed(response)
+                raise not_a_message(response, address, "the body is empty" if is_empty else advice, body)
             reader = EventReader(max_event_bytes=self._limits.max_frame_bytes)
             broken = await self._read_events(response, reader, message, session)
         if broken is None:

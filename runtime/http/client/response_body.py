@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.client.http_exchange import HttpResponse
     from mcpgen.runtime.http.sse import Event, EventReader
 
-__all__ = ["is_success", "read_body", "read_events", "read_head", "response_type"]
+__all__ = ["is_compressed", "is_success", "read_body", "read_events", "read_head", "response_type"]
 
 # An error page gives its reason at the beginning.
 _MAX_HEAD_BYTES: Final = 16 * 1024
@@ -46,12 +46,13 @@ def response_type(response: HttpResponse) -> str:
     return media_type(response.headers.get("content-type", ""))
 
 
-def _is_compressed(response: HttpResponse) -> bool:
+def is_compressed(response: HttpResponse) -> bool:
+    """Return whether the body of *response* is compressed."""
     return response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity")
 
 
 def _check_encoding(response: HttpResponse) -> None:
-    if _is_compressed(response):  # its decoded length has no bound
+    if is_compressed(response):  # its decoded length has no bound
         raise RequestLost("the response is compressed, although the request asked for no compression")
 
 
@@ -85,7 +86,7 @@ async def read_body(response: HttpResponse, max_bytes: int) -> bytes:
 async def read_head(response: HttpResponse) -> bytes:
     """Return the beginning of the body of *response*; empty if it is compressed or does not arrive soon."""
     body = bytearray()
-    if _is_compressed(response):
+    if is_compressed(response):
         return b""
     whole = response.whole_body
     if whole is not None:

@@ -45,7 +45,7 @@ async def renew_session(posts: PostRequests, state: SessionState, lost: HttpSess
     initialize = transport_request(INITIALIZE, Raw(state.initialize_params))
     answer = await _request(posts, initialize, session, {})
     if not isinstance(answer, Response):
-        raise RequestLost(f"the server refused initialize: {_error_message(answer)}")
+        raise RequestLost(f"initialize failed: {_error_message(answer)}")
     if session.revision != revision:
         new = f"answers with {session.revision}" if session.revision else "answers with an unknown revision"
         raise RequestLost(f"the server {new} now, but the lost session used {revision}")

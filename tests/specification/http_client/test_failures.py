@@ -185,6 +185,16 @@ async def test_of_an_error_page_only_the_head_is_read() -> None:
         await still_there(client, server)
 
 
+async def test_a_compressed_page_is_not_called_empty() -> None:
+    async with opened(NEWEST) as (client, server):
+        calling = server.start(client.call_tool("a"))
+        asked = await server.hear(method="tools/call")
+        await asked.answer(200, gzip.compress(b"<html>"), content_type="text/html", content_encoding="gzip")
+
+        with pytest.raises(HttpRefused, match="200 OK: the body is text/html, not application/json"):
+            await calling.outcome()
+
+
 @spec("2026-07-28", "basic/transports/streamable-http#sending-messages")
 @pytest.mark.parametrize("encoding", ["gzip", "br", "x-unheard-of"])
 async def test_a_compressed_answer_was_not_asked_for_and_is_not_unpacked(encoding: str) -> None:
@@ -210,6 +220,7 @@ async def test_a_compressed_answer_was_not_asked_for_and_is_not_unpacked(encodin
     [
         (401, {"www_authenticate": "Bearer"}, "401 Unauthorized: the server requires valid credentials; pass Http"),
         (401, {"www_authenticate": 'Bearer error="invalid_token"'}, "the server refused the access token"),
+        (401, {"www_authenticate": 'Bearer resource_metadata="https://a.invalid/m"'}, "requires a login; pass Http"),
         (403, {}, "403 Forbidden: the server does not allow this"),
         (429, {"retry_after": "7"}, "429 Too Many Requests: .*try again in 7 seconds"),
         (503, {"retry_after": "Fri, 31 Dec 2027 23:59:59 GMT"}, "503 Service Unavailable: .*again at Fri, 31 Dec"),

@@ -268,6 +268,18 @@ async def test_a_session_that_cannot_be_begun_again_ends_the_conversation(how: s
             await calling.outcome()
 
 
+async def test_a_session_that_is_not_begun_again_in_time_is_an_error_with_the_limit() -> None:
+    async with opened("2025-11-25", session="s", limits=ClientLimits(connect_seconds=1)) as (client, server):
+        server.is_judged = False
+        calling = server.start(client.call_tool("a"))
+        await (await server.hear(method="tools/call")).answer(404)
+        await server.hear(method="initialize")
+        server.manners.session = None
+
+        with pytest.raises(TransportClosed, match=r"could be started: it took longer than connect_seconds=1$"):
+            await calling.outcome()
+
+
 @spec("2025-11-25", "basic/transports#session-management")
 async def test_a_server_that_loses_each_session_at_once_is_given_up() -> None:
     async with opened("2025-11-25", session="s") as (client, server):
