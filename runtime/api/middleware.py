@@ -222,7 +222,7 @@ class ErrorHandlingMiddleware:
             raise UsageError(f"`errors` must be a dict, such as {{KeyError: 'There is no such key.'}}, not {errors!r}")
         for kind, failure in cast("Mapping[object, object]", errors).items():
             if not (isinstance(kind, type) and issubclass(kind, Exception)):
-                raise UsageError(f"`errors` has {kind!r}, which is not a type of exception")
+                raise UsageError(f"`errors` has {kind!r}, which is not a subclass of Exception")
             if not (isinstance(failure, str) or callable(failure)):
                 raise UsageError(f"`errors` has {failure!r} for {kind.__name__}; it must be a string or a function")
         self._errors: dict[type[Exception], Failure] = {**errors}

@@ -194,7 +194,9 @@ class ServerFunctions(Registrations):
                 f"mcpgen.generated.v{table.native_revision.replace('-', '_')}.methods, such as methods.CALL_TOOL"
             )
         if not table.is_handled(method.name):
-            raise UsageError(f"middleware is not called for {method.name}, because mcpgen answers it itself; remove it")
+            raise UsageError(
+                f"mcpgen itself answers {method.name}, and calls no middleware for it; remove this middleware"
+            )
         name: str = method.name
         return name
 

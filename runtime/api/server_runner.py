@@ -24,9 +24,12 @@ __all__ = [
 ]
 
 # Options of other frameworks for the same thing.
-_ELSEWHERE: Final = dict.fromkeys(
-    ("transport", "host", "port"), 'to serve over HTTP, give the address: run(http="127.0.0.1:8000")'
-)
+_OVER_HTTP: Final = 'to serve over HTTP, give the address: run(http="127.0.0.1:8000")'
+_ELSEWHERE: Final = {
+    "transport": f"to serve on stdio, leave it out; {_OVER_HTTP}",
+    "host": _OVER_HTTP,
+    "port": _OVER_HTTP,
+}
 
 
 PYTHON_VARIABLES: Final = ("PYTHONPATH", "PYTHONHOME")

@@ -54,7 +54,7 @@ def check_root_uri(uri: str) -> None:
         raise UsageError(f"`uri` of a root must be a file URI, such as file:///home, not {uri!r}; use `Path.as_uri()`")
     path = unquote(unquote(rest))
     if ".." in _SEPARATOR.split(path) or "\0" in path:
-        raise UsageError(f"`uri` of a root must not lead out of its folder with `..`: {uri!r}; use `Path.resolve()`")
+        raise UsageError(f"the path in `uri` of a root must not have `..` or a NUL: {uri!r}; use `Path.resolve()`")
 
 
 def _check_roots(_params: object, result: Any) -> None:

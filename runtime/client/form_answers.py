@@ -47,6 +47,7 @@ _BOUNDS_OF: Final[Mapping[str, tuple[str, ...]]] = {
 
 # RFC 3986, section 3.1. `urlsplit` would normalise the host, which takes a time that grows with the square of its
 # combining marks; and the value may be a default of the server.
+_MAX_LISTED: Final = 20  # of the options of a field, in an error
 _SCHEME: Final = re.compile("[A-Za-z][A-Za-z0-9+.-]*:")
 
 
@@ -90,7 +91,8 @@ def _field_mismatch(value: Any, field: Mapping[str, Any]) -> str | None:
     if options is not None and any(
         not isinstance(each, str) or each not in known for each in (value if kind == "array" else [value])
     ):
-        return f"must be one of {', '.join(map(repr, options[:20]))}"
+        more = ", …" if len(options) > _MAX_LISTED else ""
+        return f"must be one of {', '.join(map(repr, options[:_MAX_LISTED]))}{more}"
     if kind == "string" and not _has_format(value, field.get("format")):
         return f"must have the format {field['format']}"
     return None

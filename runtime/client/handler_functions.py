@@ -130,21 +130,21 @@ def _checked_result(name: str, function: HandlerFunction, result: Any) -> Any:
         try:
             models.decode(msgspec.json.encode(members), kind)
         except (msgspec.ValidationError, TypeError, ValueError) as error:
-            found = f"a {type(members).__name__} that is not one: {error}"
+            found = f"a {type(members).__name__} that is not a valid {kind.__name__}: {error}"
         else:
             return members
     elif isinstance(result, kind):
         try:
             models.decode(msgspec.json.encode(result), kind)
         except (msgspec.ValidationError, TypeError, ValueError) as error:
-            found = f"an invalid one: {error}"
+            found = f"an invalid {kind.__name__}: {error}"
         else:
             return result
     elif isinstance(result, msgspec.Raw) or is_dataclass(result):
         return result
     elif type(result).__name__ == kind.__name__:
         here, there = (each.__module__.rpartition(".")[0] for each in (kind, type(result)))
-        found = f"that of {there}; import it from {here}"
+        found = f"the {kind.__name__} of {there}; import {kind.__name__} from {here}"
     else:
         found = "None" if result is None else f"a value of type {type(result).__name__}"
     raise UsageError(

@@ -234,8 +234,8 @@ class IncomingRequests:
         if session.server is None and message.method in _OURS:
             raise RequestError(
                 ErrorCode.METHOD_NOT_FOUND,
-                "a server does not send this request; a program that sends the client's messages back is not an MCP "
-                "server",
+                "only a client sends this request, and it was sent to a client; a program that repeats its input is no "
+                "MCP server",
             )
         if session.server is None:
             raise RequestError(ErrorCode.METHOD_NOT_FOUND, "the handshake is not complete; send requests after it")

@@ -287,7 +287,9 @@ class ToolTasks:
         since = time.monotonic()
         required = input_required.as_input_required(new)
         if required is None:
-            raise input_required.invalid_result(self._session, "tasks/get", "`inputRequests` has no requests")
+            raise input_required.invalid_result(
+                self._session, "tasks/get", "`inputRequests` has a value that is not a request"
+            )
         responses = await input_required.collect_input(self._session, _CALL, required, self._engine.connection.context)
         wait.pause(since)
         await self._ask("tasks/update", {"taskId": task_id, "inputResponses": responses})

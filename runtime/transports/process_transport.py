@@ -310,7 +310,8 @@ class _ProcessChannel:
         if not child.exited.is_set() or child.has_others():
             await self._terminate(seconds)
         if not child.exited.is_set() or child.has_others():
-            _LOG.warning("the server %r does not end after SIGTERM, and is killed", self._description)
+            text = "the server %r%s does not end after SIGTERM, and is killed"
+            _LOG.warning(text, self._description, ", or a process that it started," if child.exited.is_set() else "")
             child.kill()
             with anyio.move_on_after(_KILL_SECONDS):
                 await child.exited.wait()

@@ -279,15 +279,16 @@ def test_a_dict_that_is_no_answer_to_a_form_is_named_with_its_function() -> None
         client.call_tool("ask", {"question": "a form"})
 
     assert "`elicit` must be a function that returns an ElicitResult, such as ElicitResult(" in str(caught.value)
-    assert "fill_in() returned a dict that is not one: Object missing required field `action`" in str(caught.value)
+    told = "fill_in() returned a dict that is not a valid ElicitResult: Object missing required field `action`"
+    assert told in str(caught.value)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (old.ElicitResult(action="decline"), "returned that of mcpgen.generated.v2025_11_25; import it from"),
-        (models.ElicitResult(action=cast("Any", "yes")), "returned an invalid one: Invalid enum value 'yes'"),
+        (old.ElicitResult(action="decline"), "returned the ElicitResult of mcpgen.generated.v2025_11_25; import"),
+        (models.ElicitResult(action=cast("Any", "yes")), "returned an invalid ElicitResult: Invalid enum value 'yes'"),
     ],
 )
 def test_an_answer_of_the_wrong_type_is_named_with_its_function(answer: object, told: str) -> None:

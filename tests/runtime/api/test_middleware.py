@@ -146,7 +146,7 @@ async def test_middleware_gets_the_types_of_the_native_revision() -> None:
         (methods.CREATE_MESSAGE, "`sampling/createMessage` is not a method of 2026-07-28 that a server handles; use "),
         (
             methods.DISCOVER,
-            "middleware is not called for server/discover, because mcpgen answers it itself; remove it",
+            "mcpgen itself answers server/discover, and calls no middleware for it; remove this middleware",
         ),
     ],
 )
@@ -358,8 +358,8 @@ async def test_the_inner_middleware_replaces_first() -> None:
 @pytest.mark.parametrize(
     ("errors", "problem"),
     [
-        ({"BrokenError": "text"}, "`errors` has 'BrokenError', which is not a type of exception"),
-        ({KeyboardInterrupt: "text"}, "`errors` has <class 'KeyboardInterrupt'>, which is not a type of exception"),
+        ({"BrokenError": "text"}, "`errors` has 'BrokenError', which is not a subclass of Exception"),
+        ({KeyboardInterrupt: "text"}, "`errors` has <class 'KeyboardInterrupt'>, which is not a subclass of Exception"),
         ({BrokenError: 3}, "`errors` has 3 for BrokenError; it must be a string or a function"),
     ],
 )

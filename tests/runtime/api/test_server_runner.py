@@ -197,7 +197,10 @@ def test_a_cancelled_server_closes_its_connections_and_its_socket(file: Path) ->
         ({"path": "/mcp"}, 'the option `path` of {name}() is for HTTP; add the address: http="127.0.0.1:8000"'),
         ({"port": 8000}, "{name}() has no option `port`; to serve over HTTP, give the address: run(http="),
         ({"host": "::1", "http": "[::1]:1"}, "{name}() has no option `host`; to serve over HTTP"),
-        ({"transport": "http"}, "{name}() has no option `transport`; to serve over HTTP"),
+        (
+            {"transport": "http"},
+            "{name}() has no option `transport`; to serve on stdio, leave it out; to serve over HTTP",
+        ),
     ],
 )
 def test_wrong_options_are_explained(name: str, options: dict[str, Any], reason: str) -> None:

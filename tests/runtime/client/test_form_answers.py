@@ -26,5 +26,5 @@ def test_each_value_of_a_long_selection_is_looked_up_once() -> None:
     form = {"properties": {"many": {"type": "array", "items": {"enum": [Option(each) for each in names]}}}}
     assert find_mismatch({"many": names}, form) is None
     assert compared < 3 * len(names)
-    assert find_mismatch({"many": ["none"]}, form) is not None
+    assert str(find_mismatch({"many": ["none"]}, form)).endswith("'18', '19', …")
     assert find_mismatch({"many": [[]]}, form) is not None
