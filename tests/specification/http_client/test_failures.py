@@ -185,6 +185,7 @@ async def test_of_an_error_page_only_the_head_is_read() -> None:
         await still_there(client, server)
 
 
+@spec("2026-07-28", "basic/transports/streamable-http#sending-messages")
 async def test_a_compressed_page_is_not_called_empty() -> None:
     async with opened(NEWEST) as (client, server):
         calling = server.start(client.call_tool("a"))

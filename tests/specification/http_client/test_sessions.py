@@ -268,6 +268,7 @@ async def test_a_session_that_cannot_be_begun_again_ends_the_conversation(how: s
             await calling.outcome()
 
 
+@spec("2025-11-25", "basic/transports#session-management")
 async def test_a_session_that_is_not_begun_again_in_time_is_an_error_with_the_limit() -> None:
     async with opened("2025-11-25", session="s", limits=ClientLimits(connect_seconds=1)) as (client, server):
         server.is_judged = False
