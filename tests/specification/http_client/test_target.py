@@ -94,7 +94,9 @@ def test_headers_that_are_none_or_not_the_callers_are_refused_and_not_shown(head
 
 
 def test_credentials_and_clients_are_what_httpx_takes() -> None:
-    with pytest.raises(UsageError, match=r"`auth` must be OAuth\(\), .*, or an httpx.Auth such as bearer\(token\), not str"):
+    with pytest.raises(
+        UsageError, match=r"`auth` must be OAuth\(\), .*, or an httpx.Auth such as bearer\(token\), not str"
+    ):
         Http("http://example.com", auth="secret")  # type: ignore[arg-type]  # that is what is tried
     with pytest.raises(UsageError, match=r"`client` must be an httpx.AsyncClient, not Client"):
         Http("http://example.com", client=httpx.Client())  # type: ignore[arg-type]  # that is what is tried
