@@ -53,7 +53,9 @@ def test_a_server_that_says_more_than_where_it_is_is_told_of(file: Path) -> None
 
 def test_a_server_that_does_not_end_is_told_of(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "END_SECONDS", 1)
-    file.write_text(f"{SERVER}import atexit, time\natexit.register(time.sleep, 60)\n", encoding="utf-8")
+    keeps_output_open = "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])"
+    code = f"import atexit, subprocess, sys, time\n{keeps_output_open}\natexit.register(time.sleep, 60)\n"
+    file.write_text(f"{SERVER}{code}", encoding="utf-8")
 
     with pytest.raises(ServerFailed, match="did not end within 1 seconds"), serving():
         pass
