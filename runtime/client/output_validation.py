@@ -25,6 +25,7 @@ import msgspec
 from msgspec import UNSET
 
 from mcpgen.runtime.adapt.json_pointer import is_object, pointer_to
+from mcpgen.runtime.client.keyword_cost import long_numbers
 from mcpgen.runtime.client.schema_cost import SchemaGraph, SchemaRefused, SchemaTooCostly
 from mcpgen.runtime.errors import InvalidStructuredContent, UsageError
 
@@ -288,9 +289,10 @@ class _Compiled:
     def finding(self, content: Any) -> _Finding | None:
         """Return the fault of *content*; None if it matches the schema."""
         try:
-            size = len(msgspec.json.encode(content))
+            encoded = msgspec.json.encode(content)
             longest = MAX_BACKTRACKING_TEXT if self._matching.looks_around else None
-            may_explain = self._graph.admit(content, size, text_units=self._matching.text_units, longest_text=longest)
+            numbers, units = long_numbers(content, encoded), self._matching.text_units
+            may_explain = self._graph.admit(content, len(encoded), numbers, text_units=units, longest=longest)
             if _guarded(self._validator.is_valid, content):
                 return None
             if not may_explain:

@@ -22,11 +22,10 @@ from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
-import msgspec
 from msgspec import Struct
 
 from mcpgen.runtime.adapt.json_pointer import ABSENT, is_array, is_object, look_up, tokens_of
-from mcpgen.runtime.client.keyword_cost import REREAD_UNITS, REREADS, keyword_cost, list_of, map_of
+from mcpgen.runtime.client.keyword_cost import REREAD_UNITS, REREADS, LongNumbers, keyword_cost, list_of, map_of
 from mcpgen.runtime.limits import MAX_SCHEMA_DEPTH
 
 if TYPE_CHECKING:
@@ -50,8 +49,8 @@ MAX_PATTERNS: Final = 100
 """The largest number of different patterns. Each takes some milliseconds to compile, and a megabyte."""
 
 MAX_UNITS: Final = 20_000_000
-"""The largest cost of one check. A unit of cost takes 5 to 50 ns (measured), so a check takes a second at worst."""
-
+"""The largest cost of one check. A unit takes 5 to 20 ns, and 50 ns for the worst patterns (measured)."""
+MAX_EXPLAINED_UNITS: Final = 4_000_000  # likewise, for reporting where a value is wrong: this checks it again
 MAX_STEPS: Final = 300_000
 """The largest number of steps in which the cost is counted. Each takes about a microsecond."""
 
@@ -155,25 +154,26 @@ class SchemaGraph:
         self.weight, self._longest = _weight(nodes, self._root)
         self._reached: dict[_Node, list[tuple[_Node, int]]] = {}
 
-    def admit(self, value: object, size: int, *, text_units: int, longest_text: int | None) -> bool:
+    def admit(self, value: object, size: int, numbers: LongNumbers, *, text_units: int, longest: int | None) -> bool:
         """Check that *value* may be validated. Return whether the validator may also collect errors.
 
-        The JSON of *value* has *size* bytes. A pattern costs *text_units* for each character of a text, which may be as
-        long as *longest_text*. Each alternative that fails makes an error with a copy of the value that failed.
+        The JSON of *value* has *size* bytes, and these long *numbers*. A pattern costs *text_units* for each character
+        of a text, which may have *longest* characters. Each alternative that fails makes an error with a copy.
 
         Raises:
             SchemaTooCostly: Validating would cost too much.
         """
         rate = text_units if self._has_patterns else 1
         most = max(rate, REREAD_UNITS) if self._rereads else rate
-        short = longest_text is None or size <= longest_text
-        if self.weight is not None and short and self.weight * size * most <= MAX_UNITS:
-            nesting, copies = self._longest, self.weight * size
+        is_usual = not numbers.count and (longest is None or size <= longest)
+        if self.weight is not None and is_usual and self.weight * size * most <= MAX_UNITS:
+            nesting, copies, units = self._longest, self.weight * size, 0  # the bound is far above the cost
         else:
-            walk = _Walk(self, rate, longest_text)
+            walk = _Walk(self, rate, longest, numbers)
             walk.walk(self._root, value)
-            nesting, copies = walk.depth * self.in_place, walk.most_visits * walk.depth * size
-        return nesting <= MAX_EXPLAINED_NESTING and (copies <= MAX_COPIES or not self._branches)
+            nesting, copies, units = walk.depth * self.in_place, walk.most_visits * walk.depth * size, walk.units
+        may_copy = copies <= MAX_COPIES or not self._branches
+        return may_copy and nesting <= MAX_EXPLAINED_NESTING and units <= MAX_EXPLAINED_UNITS
 
     def reach(self, start: _Node) -> list[tuple[_Node, int]]:
         """Return the subschemas that are visited at one place after *start*, and how often."""
@@ -285,14 +285,15 @@ class SchemaGraph:
 class _Walk:
     """A walk through one value."""
 
-    def __init__(self, graph: SchemaGraph, rate: int, longest_text: int | None) -> None:
+    def __init__(self, graph: SchemaGraph, rate: int, longest_text: int | None, numbers: LongNumbers) -> None:
         self._graph = graph
         self._rate = rate
+        self._numbers, self._factor = numbers, numbers.factor
         self._longest_text = longest_text
         self._deepest = MAX_NESTING // graph.in_place
         self.depth = 1
         self.most_visits = 1
-        self._units = 0
+        self.units = 0
         self._steps = 0
 
     def walk(self, root: _Node, value: object) -> None:
@@ -305,7 +306,7 @@ class _Walk:
             visits = self._visits(starts, len(place) if is_object(place) or is_array(place) else 0)
             rereads = sum(times for node, times in visits.items() if node.rereads)
             if rereads and not is_object(place):
-                self._count(0, rereads * len(msgspec.json.encode(place)) * REREAD_UNITS)
+                self._count(0, rereads * self._numbers.reread_units(place))
             if isinstance(place, str):
                 self._read_text(place, sum(times for node, times in visits.items() if node.pattern))
             elif is_object(place):
@@ -361,8 +362,8 @@ class _Walk:
 
     def _count(self, steps: int, units: int) -> None:
         self._steps += steps
-        self._units += units
-        if self._steps > MAX_STEPS or self._units > MAX_UNITS:
+        self.units += units * self._factor
+        if self._steps > MAX_STEPS or self.units > MAX_UNITS:
             raise SchemaTooCostly("the content is too large to check against this schema")
 
 

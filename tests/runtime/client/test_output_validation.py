@@ -460,6 +460,8 @@ def test_work_that_multiplies_is_not_begun(schema: Any, content: Any) -> None:
 
 
 DRAFT_7 = {"$schema": "http://json-schema.org/draft-07/schema#"}
+NAMES = [str(each) for each in range(200)]
+ALL_NEED_ALL = {"dependentRequired": dict.fromkeys(NAMES, NAMES)}
 
 
 @pytest.mark.parametrize(
@@ -475,6 +477,17 @@ DRAFT_7 = {"$schema": "http://json-schema.org/draft-07/schema#"}
         ({"allOf": [{"uniqueItems": True}] * 2000}, list(range(2000))),
         ({"allOf": [{"uniqueItems": True}] * 2000}, ["x" * 5000]),
         (DRAFT_7 | {"allOf": [{"contentMediaType": "application/json"}] * 2000}, f"[{'1,' * 5000}1]"),
+        (
+            {"items": {"allOf": [{"$ref": "#/$defs/a"}] * 20}, "$defs": {"a": ALL_NEED_ALL}},
+            [dict.fromkeys(NAMES, 0)] * 200,
+        ),
+        (DRAFT_7 | {"items": {"dependencies": dict.fromkeys(NAMES, NAMES)}}, [dict.fromkeys(NAMES, 0)] * 600),
+        ({"uniqueItems": True}, [2**63 + each for each in range(1000)]),
+        ({"uniqueItems": True}, [2**62 + each for each in range(5000)]),
+        ({"uniqueItems": True}, [[2**63 + each] for each in range(1000)]),
+        ({"uniqueItems": True}, [10**999 + each for each in range(300)]),
+        ({"items": {"allOf": [{"minimum": 0.5}] * 200}}, [10**4200] * 70),
+        ({"items": {"allOf": [{"const": [1] * 60}] * 1000}}, [[10**4200]] * 70),
         (DRAFT_7 | {"allOf": [{"contentEncoding": "base64"}] * 2000}, "QUFB" * 2000),
         ({"properties": {"a": {"$ref": "#"}}, "allOf": [{"uniqueItems": True}] * 2000}, {"a": list(range(2000))}),
     ],
@@ -492,6 +505,17 @@ def test_long_results_match_usual_keywords() -> None:
         finding({"items": item, "uniqueItems": True}, [{"price": each, "unit": "g"} for each in range(12_000)]) is None
     )
     assert finding(DRAFT_7 | {"contentEncoding": "base64"}, "QUFB" * 500_000) is None
+    assert finding({"uniqueItems": True}, [2**63 + each for each in range(500)]) is None
+    assert finding({"uniqueItems": True}, [2**59 + each for each in range(2000)]) is None
+    assert finding({"items": {"uniqueItems": True}}, [[2**63, 2**64, 2**65]] * 5000) is None
+    assert finding({"uniqueItems": True}, [str(2**63 + each) for each in range(20_000)]) is None
+    assert finding({"items": {"minimum": 0}}, [10**600] * 20) is None
+
+
+def test_a_costly_check_is_not_made_twice() -> None:
+    content = [10**16] * 8000
+
+    assert "too large to find out where" in reason({"items": {"allOf": [{"minimum": 0.5}] * 20}}, [*content, 0])
 
 
 def test_a_value_that_is_nested_too_deep_for_its_schema_is_not_let_loose_on_the_stack() -> None:
