@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["INNER", "MAPS", "inner_schemas", "object_bytes"]
+__all__ = ["INNER", "MAPS", "has_read_patterns", "inner_schemas", "object_bytes"]
 
 INNER: Final = frozenset(
     {
@@ -35,6 +35,9 @@ INNER: Final = frozenset(
 MAPS: Final = frozenset({"choices", "fields"})
 """These hold schemas by name, where they are objects."""
 
+# The names of the functions with which pydantic makes a `re.Pattern` of a text.
+_PATTERN_READERS: Final = frozenset({"pattern_bytes_validator", "pattern_either_validator", "pattern_str_validator"})
+
 # Measured in CPython 3.11 with pydantic 2.12: a model of 12 fields takes 650 bytes, one of 40 fields 2 kB, also if JSON
 # has none of the fields.
 _MODEL_BYTES: Final = 500
@@ -57,6 +60,13 @@ def inner_schemas(core_schema: object) -> Iterator[Mapping[str, Any]]:
                     rest.extend(cast("dict[str, object]", inner).values())
                 else:
                     rest.append(inner)
+
+
+def has_read_patterns(core_schema: object) -> bool:
+    """Return whether a schema has a field of the type `re.Pattern`."""
+    functions = (each.get("function") for each in inner_schemas(core_schema))
+    readers = (cast("dict[str, object]", each).get("function") for each in functions if isinstance(each, dict))
+    return any(getattr(each, "__name__", "") in _PATTERN_READERS for each in readers)
 
 
 def object_bytes(core_schema: object) -> int:

@@ -2,7 +2,7 @@
 
 Python's matcher of patterns goes back and tries again. Usual patterns take a time that grows with the square of the
 length of a text: `[^@]+@[^@]+` takes 50 ms for 4,000 letters, and hours for 4 MB. So the sum of the squares is limited.
-Patterns of classes of another library are not known; that of pydantic needs no limit.
+Patterns of classes of another library are not known; `failing_fast` limits those of pydantic.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     FindTexts = Callable[[object, list[str]], None]
 
-__all__ = ["PatternCheck", "has_decimals", "pattern_check"]
+__all__ = ["MAX_CHARS", "PatternCheck", "has_decimals", "pattern_check"]
 
-# Of one text for a pattern without `max_length`.
-_MAX_CHARS: Final = 4000
+MAX_CHARS: Final = 4000
+"""Of one text for a pattern without `max_length`."""
 
 
 class PatternCheck:
@@ -54,7 +54,7 @@ def pattern_check(kind: type) -> PatternCheck | None:
     find = search.finder_of(inspect.type_info(kind))
     if find is None or not search.longest:
         return None
-    return PatternCheck(find, max(search.longest, _MAX_CHARS))
+    return PatternCheck(find, max(search.longest, MAX_CHARS))
 
 
 def has_decimals(kind: type) -> bool:
@@ -81,7 +81,7 @@ class _Search:
         """Return a function that finds the texts in a value of *kind* that must match a pattern; None if none can."""
         match kind:
             case inspect.StrType() if kind.pattern is not None:
-                self.longest = max(self.longest, kind.max_length or _MAX_CHARS)
+                self.longest = max(self.longest, kind.max_length or MAX_CHARS)
                 return partial(_itself, kind.max_length)
             case inspect.DecimalType():
                 self.has_decimals = True

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import msgspec
 
 from mcpgen.runtime.errors import UsageError, quoted
-from mcpgen.runtime.protocol.core_schemas import object_bytes
+from mcpgen.runtime.protocol.core_schemas import has_read_patterns, object_bytes
 from mcpgen.runtime.protocol.nested_unions import nesting_check
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ def pydantic_type(annotation: Annotation, what: str) -> type[PydanticType]:
         what: Its place, for the error message.
 
     Raises:
-        UsageError: pydantic does not support a part of it.
+        UsageError: pydantic does not support a part of it, or it has a pattern that is written in the value.
     """
     from pydantic import TypeAdapter  # noqa: PLC0415 (a model is here, so pydantic is)
     from pydantic.errors import PydanticUserError  # noqa: PLC0415
@@ -242,6 +242,11 @@ def pydantic_type(annotation: Annotation, what: str) -> type[PydanticType]:
             f"{what} has the type {annotation!r}, which pydantic cannot validate ({reason}); beside pydantic models, "
             "use dataclasses, TypedDicts and built-in types"
         ) from error
+    if has_read_patterns(adapter.core_schema):
+        raise UsageError(
+            f"{what} has the type {annotation!r} with a `re.Pattern`, and a pattern of a peer can take hours; "
+            "write `str`"
+        )
     from mcpgen.runtime.protocol.failing_fast import failing_fast  # noqa: PLC0415 (it imports pydantic)
 
     members: dict[str, Any] = {

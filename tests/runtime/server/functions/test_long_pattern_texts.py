@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from decimal import Decimal  # noqa: TC003 (a tool is registered with it)
 from typing import Annotated, Any
 
 import anyio
 import httpx
+import pydantic
 import pytest
 from msgspec import Meta, Struct, ValidationError
 
-from mcpgen import Server, connect
+from mcpgen import Server, UsageError, connect
+from mcpgen.runtime.protocol.failing_fast import failing_fast
 from mcpgen.runtime.protocol.pattern_texts import pattern_check
 
 Mail = Annotated[str, Meta(pattern=r"[^@]+@[^@]+$")]
@@ -177,3 +180,62 @@ def test_only_the_last_of_two_members_of_one_name_is_read(name: str, arguments: 
         assert answer.json()["result"]["content"] == [{"type": "text", "text": text}]
 
     anyio.run(main)
+
+
+class Compiled(pydantic.BaseModel):
+    mails: list[Annotated[str, pydantic.Field(pattern=re.compile(r"[^@]+@[^@]+"))]] = []
+    text: str = ""
+
+
+class OfPython(pydantic.BaseModel, regex_engine="python-re"):
+    mails: list[Annotated[str, pydantic.Field(pattern=r"[^@]+@[^@]+")]] = []
+    text: str = ""
+
+
+class Longer(pydantic.BaseModel):
+    mails: list[Annotated[str, pydantic.Field(pattern=re.compile("a"), max_length=5000)]] = []
+
+
+class OfPydantic(pydantic.BaseModel):
+    mails: list[Annotated[str, pydantic.Field(pattern=r"[^@]+@[^@]+")]] = []
+
+
+@pytest.mark.parametrize(
+    ("model", "value", "refusal"),
+    [
+        (Compiled, {"mails": ["a@" + "b" * 4000]}, REFUSAL),
+        (Compiled, {"mails": ["a@" + "b" * 3000] * 2}, REFUSAL),
+        (Compiled, {"mails": ["a@" + "b" * 2000] * 2, "text": "b" * 100_000}, None),
+        (OfPython, {"mails": ["a@" + "b" * 4000]}, REFUSAL),
+        (OfPython, {"mails": ["a@" + "b" * 2000] * 2, "text": "b" * 100_000}, None),
+        (Longer, {"mails": ["a" * 5000]}, None),
+        (Longer, {"mails": ["a" * 5000] * 2}, REFUSAL),
+        (Longer, {"mails": ["a" * 5001]}, "at most 5000 characters"),
+        (OfPydantic, {"mails": ["a@" + "b" * 100_000] * 2}, None),  # its own matcher takes linear time
+    ],
+)
+def test_patterns_of_pydantic_that_python_matches_have_the_same_limits(
+    model: type[pydantic.BaseModel], value: object, refusal: str | None
+) -> None:
+    read = failing_fast(pydantic.TypeAdapter(model))
+    for _ in range(2):  # each value has the whole limit
+        if refusal is None:
+            read(json.dumps(value).encode())
+        else:
+            with pytest.raises(pydantic.ValidationError, match=refusal):
+                read(json.dumps(value).encode())
+
+
+class Searched(pydantic.BaseModel):
+    pattern: re.Pattern[str]
+
+
+def test_a_tool_cannot_take_a_pattern_of_its_client() -> None:
+    """A class of a few characters, such as `(?i)[Ā-\uffff]`, takes 6 ms to compile, and a message can have many."""
+    server = Server("search")
+
+    def search(query: list[Searched]) -> str:
+        return str(query)
+
+    with pytest.raises(UsageError, match=r"with a `re.Pattern`, and a pattern of a peer .*; write `str`"):
+        server.tool(search)
