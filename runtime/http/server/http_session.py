@@ -25,6 +25,7 @@ from mcpgen.runtime.http.server.replaced_streams import ReplacedStreams
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.http.server.task_streams import TaskStreams, task_mark
 from mcpgen.runtime.server.dispatcher import take, take_batch
+from mcpgen.runtime.server.event_store import forget_streams
 from mcpgen.runtime.server.exchange import Exchange
 
 if TYPE_CHECKING:
@@ -241,7 +242,7 @@ class HttpSession(CountedConnection):
             last = stream.rename(f"{self._streams_id}.0-{self._stream_count}")
             lost = [old] if has_gap else self._replaced_streams.add(old, last)
             if lost:
-                self._spawner.start(self._forget, lost)
+                self._spawner.start(forget_streams, self._store, lost)
         stream.attach(response, retry_ms=self.retry_ms, earlier=earlier)
 
     def _is_own(self, name: str) -> bool:
@@ -361,11 +362,7 @@ class HttpSession(CountedConnection):
         stored = [*names, *(each.name for each in streams if each.is_resumable)]
         if stored:
             self._ended_streams = []
-            self._spawner.start(self._forget, stored)
-
-    async def _forget(self, names: Sequence[str]) -> None:
-        for each in names:
-            await self._store.forget(each)
+            self._spawner.start(forget_streams, self._store, stored)
 
     def _end(self, stream: EventStream, *, has_answer: bool = False) -> None:
         stream.end(has_answer=has_answer)
@@ -376,7 +373,7 @@ class HttpSession(CountedConnection):
 
     def _note_ended(self, stream: EventStream) -> None:
         if stream.has_gap:  # a client must not resume it from the events that the store has
-            self._spawner.start(self._forget, [stream.name])
+            self._spawner.start(forget_streams, self._store, [stream.name])
             return
         self._ended_streams.append(stream.name)
         del self._ended_streams[:-_MAX_ENDED_STREAMS]

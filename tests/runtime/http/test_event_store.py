@@ -7,6 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from mcpgen.runtime.server.event_store import (
     EventStore,
     MemoryEventStore,
     event_id,
+    forget_streams,
     parse_event_id,
 )
 from tests.patience import PATIENCE_SECONDS
@@ -223,6 +225,37 @@ def test_messages_are_kept_for_their_time_and_no_longer() -> None:
     assert numbers(store, "a", -1) is None
     assert [1] == numbers(store, "a", 0)
     assert 1 == store.event_count
+
+
+def test_messages_that_expire_together_are_dropped_in_parts() -> None:
+    """Otherwise 150,000 of them take 0.4 seconds in one turn of the event loop."""
+    clock = Clock()
+    store = MemoryEventStore(lifetime_seconds=60, clock=clock, max_events_per_stream=5000)
+    filled(store, "a", range(2500))
+    clock.now += 60
+    counts: list[int] = []
+    for number in range(3):
+        store.append("b", number, b"x")
+        counts.append(store.event_count)
+
+    assert counts == [1501, 502, 3]
+
+
+def test_streams_are_forgotten_one_in_a_turn() -> None:
+    store = store_of()
+    filled(store, "a", range(3))
+    filled(store, "b", range(3))
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(forget_streams, store, ["a", "b"])
+            counts = [store.event_count]
+            while store.event_count:
+                await anyio.lowlevel.checkpoint()
+                counts.append(store.event_count)
+            assert sorted(set(counts)) == [0, 3, 6]
+
+    anyio.run(main)
 
 
 def test_a_client_that_has_seen_everything_can_come_back_at_any_time() -> None:
