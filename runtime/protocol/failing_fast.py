@@ -6,7 +6,8 @@ pydantic has a setting for that, `fail_fast`, of each array or object in the sch
 
 It also limits the texts that must match a pattern, if Python's matcher is used: see `pattern_texts`. pydantic has a
 matcher of its own, whose time grows with the length only. It uses that of Python for a pattern that is compiled, or
-with the setting ``regex_engine="python-re"``.
+with the setting ``regex_engine="python-re"``. Some types of pydantic are read by functions in Python, such as IP
+addresses and paths, which takes ten times as long as to read a text; so the number of these calls is limited, too.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import threading
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from pydantic_core import PydanticCustomError, SchemaError, SchemaValidator, core_schema
+from pydantic_core import SchemaError, SchemaValidator, ValidationError, core_schema
 
 from mcpgen.runtime.protocol.core_schemas import INNER, MAPS
 from mcpgen.runtime.protocol.pattern_texts import MAX_CHARS
@@ -32,37 +33,67 @@ __all__ = ["failing_fast"]
 
 _PYTHON: Final = "python-re"
 
+# To read an IPv6 interface takes 17 µs.
+_MAX_CALLS: Final = 5000
 
-class _Squares(threading.local):
-    """Of the value that a thread reads: the sum of the squares of the texts that Python has matched."""
+# `1e4299` is a number of 4,300 digits, and takes 45 µs to read, and 500 µs to write.
+_MAX_FRACTIONS: Final = 250
+_CALLS_OF_FRACTION: Final = _MAX_CALLS // _MAX_FRACTIONS
 
-    total: int = 0
+_FUNCTIONS: Final = frozenset({"function-after", "function-plain"})
+_LIBRARIES: Final = frozenset({"ipaddress", "pydantic"})  # what other functions take is up to their authors
+
+
+class _Spent(threading.local):
+    """What the value that a thread reads has cost.
+
+    Attributes:
+        squares: The sum of the squares of the lengths of the texts that Python has matched.
+        calls: The calls of functions of a library.
+        problem: The limit that it exceeds; empty if it exceeds none.
+    """
+
+    squares: int = 0
+    calls: int = 0
+    problem: str = ""
 
 
 def failing_fast(adapter: TypeAdapter[object]) -> Callable[[bytes], object]:
-    """Return `validate_json` of such a validator of a type; that of *adapter* if this version of pydantic has none."""
+    """Return `validate_json` of such a validator of a type; that of *adapter* if this version of pydantic has none.
+
+    It raises a plain `ValueError` at a limit.
+    """
     make: Any = SchemaValidator
-    squares = _Squares()
+    spent = _Spent()
     try:
-        schema = _changed(adapter.core_schema, squares, is_python=False)
+        schema = _changed(adapter.core_schema, spent, is_python=False)
         try:
             validator: SchemaValidator = make(schema, _use_prebuilt=False)  # else it would use those of the models
         except TypeError:
             validator = make(schema)  # pydantic 2.11 and earlier
     except SchemaError:
         return adapter.validate_json
-    return partial(_validate, validator, squares)
+    return partial(_validate, validator, spent)
 
 
-def _validate(validator: SchemaValidator, squares: _Squares, data: bytes) -> object:
-    squares.total = 0
-    return validator.validate_json(data)
+def _validate(validator: SchemaValidator, spent: _Spent, data: bytes) -> object:
+    spent.squares = spent.calls = 0
+    spent.problem = ""
+    value: object = None
+    try:
+        value = validator.validate_json(data)
+    except ValidationError:
+        if not spent.problem:
+            raise
+    if spent.problem:  # a union may have read the value as another of its types
+        raise ValueError(spent.problem)
+    return value
 
 
-def _changed(schema: object, squares: _Squares, *, is_python: bool) -> object:
+def _changed(schema: object, spent: _Spent, *, is_python: bool) -> object:
     """Return *schema* with limits; *is_python* says whether Python matches its patterns."""
     if isinstance(schema, (list, tuple)):  # a member of a union may be a pair with its label
-        inside = [_changed(each, squares, is_python=is_python) for each in cast("Iterable[object]", schema)]
+        inside = [_changed(each, spent, is_python=is_python) for each in cast("Iterable[object]", schema)]
         return inside if isinstance(schema, list) else tuple(inside)
     if not isinstance(schema, dict):
         return schema
@@ -74,16 +105,37 @@ def _changed(schema: object, squares: _Squares, *, is_python: bool) -> object:
         inner = found[key]
         if key in MAPS and isinstance(inner, dict):
             members = cast("dict[object, object]", inner)
-            found[key] = {name: _changed(each, squares, is_python=is_python) for name, each in members.items()}
+            found[key] = {name: _changed(each, spent, is_python=is_python) for name, each in members.items()}
         else:
-            found[key] = _changed(inner, squares, is_python=is_python)
+            found[key] = _changed(inner, spent, is_python=is_python)
     if _can_fail_fast(str(found.get("type"))):
         found["fail_fast"] = True
     if found.get("type") == "str" and _is_of_python(found, is_python=is_python):
         max_length = found.get("max_length")
-        check = partial(_count, squares, max_length if isinstance(max_length, int) else None)
+        check = partial(_count, spent, max_length if isinstance(max_length, int) else None)
         return core_schema.no_info_before_validator_function(check, cast("Any", found))
+    calls = _CALLS_OF_FRACTION if found.get("type") == "fraction" else int(_is_of_library(found))
+    if calls:
+        count = partial(_count_calls, spent, calls)
+        return core_schema.no_info_before_validator_function(count, cast("Any", found))
     return found
+
+
+def _is_of_library(schema: Mapping[str, object]) -> bool:
+    """Return whether *schema* calls a function that its author has not written."""
+    function = schema.get("function")
+    if schema.get("type") not in _FUNCTIONS or not isinstance(function, dict):
+        return False
+    called = cast("Mapping[str, object]", function).get("function")
+    return str(getattr(called, "__module__", "")).partition(".")[0] in _LIBRARIES
+
+
+def _count_calls(spent: _Spent, calls: int, value: object) -> object:
+    spent.calls += calls
+    if spent.calls > _MAX_CALLS:
+        spent.problem = f"Expected at most {_MAX_CALLS} addresses, paths and the like, and {_MAX_FRACTIONS} fractions"
+        raise ValueError(spent.problem)
+    return value
 
 
 def _is_of_python(text: Mapping[str, object], *, is_python: bool) -> bool:
@@ -93,13 +145,14 @@ def _is_of_python(text: Mapping[str, object], *, is_python: bool) -> bool:
     return isinstance(pattern, re.Pattern) or (pattern is not None and engine == _PYTHON)
 
 
-def _count(squares: _Squares, max_length: int | None, value: object) -> object:
+def _count(spent: _Spent, max_length: int | None, value: object) -> object:
     """Count a text that Python matches; pydantic refuses one that is longer than *max_length* without that."""
     if isinstance(value, str) and (max_length is None or len(value) <= max_length):
-        squares.total += len(value) ** 2
-        if squares.total > max(max_length or 0, MAX_CHARS) ** 2:
-            what = f"Expected at most {MAX_CHARS} characters in a text that must match a pattern"
-            raise PydanticCustomError("pattern_text", "{what}, fewer if there are several such texts", {"what": what})
+        spent.squares += len(value) ** 2
+        if spent.squares > max(max_length or 0, MAX_CHARS) ** 2:
+            what = f"at most {MAX_CHARS} characters in a text that must match a pattern"
+            spent.problem = f"Expected {what}, fewer if there are several such texts"
+            raise ValueError(spent.problem)
     return value
 
 
