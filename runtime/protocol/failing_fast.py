@@ -7,7 +7,8 @@ pydantic has a setting for that, `fail_fast`, of each array or object in the sch
 It also limits the texts that must match a pattern, if Python's matcher is used: see `pattern_texts`. pydantic has a
 matcher of its own, whose time grows with the length only. It uses that of Python for a pattern that is compiled, or
 with the setting ``regex_engine="python-re"``. Some types of pydantic are read by functions in Python, such as IP
-addresses and paths, which takes ten times as long as to read a text; so the number of these calls is limited, too.
+addresses and paths, which takes ten times as long as to read a text; so the number of these calls is limited, too. The
+time to encode a host that is not ASCII grows with the square of the length of its labels, as that to match a pattern.
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ _MAX_CALLS: Final = 5000
 _MAX_FRACTIONS: Final = 250
 _CALLS_OF_FRACTION: Final = _MAX_CALLS // _MAX_FRACTIONS
 
+# Of a URL, as leniently as pydantic reads it: what may be its host.
+_AUTHORITY: Final = re.compile(r"[^:]*:[\s/\\]*([^/\\?#]*)")
+_URLS: Final = frozenset({"multi-host-url", "url"})
+
 _FUNCTIONS: Final = frozenset({"function-after", "function-plain"})
 _LIBRARIES: Final = frozenset({"ipaddress", "pydantic"})  # what other functions take is up to their authors
 
@@ -48,8 +53,8 @@ class _Spent(threading.local):
     """What the value that a thread reads has cost.
 
     Attributes:
-        squares: The sum of the squares of the lengths of the texts that Python has matched.
-        calls: The calls of functions of a library.
+        squares: The sum of the squares of the lengths of the texts that Python has matched, and of labels of hosts.
+        calls: The calls of functions of a library, and further hosts of a URL.
         problem: The limit that it exceeds; empty if it exceeds none.
     """
 
@@ -114,6 +119,8 @@ def _changed(schema: object, spent: _Spent, *, is_python: bool) -> object:
         max_length = found.get("max_length")
         check = partial(_count, spent, max_length if isinstance(max_length, int) else None)
         return core_schema.no_info_before_validator_function(check, cast("Any", found))
+    if found.get("type") in _URLS:
+        return core_schema.no_info_before_validator_function(partial(_count_hosts, spent), cast("Any", found))
     calls = _CALLS_OF_FRACTION if found.get("type") == "fraction" else int(_is_of_library(found))
     if calls:
         count = partial(_count_calls, spent, calls)
@@ -128,6 +135,19 @@ def _is_of_library(schema: Mapping[str, object]) -> bool:
         return False
     called = cast("Mapping[str, object]", function).get("function")
     return str(getattr(called, "__module__", "")).partition(".")[0] in _LIBRARIES
+
+
+def _count_hosts(spent: _Spent, value: object) -> object:
+    """Count the hosts of a URL, and the labels in them that pydantic encodes; some are percent-encoded."""
+    authority = _AUTHORITY.match(value) if isinstance(value, str) else None
+    if authority is not None:
+        labels = authority[1].split(".")
+        spent.squares += sum(len(each) ** 2 for each in labels if "%" in each or not each.isascii())
+        if spent.squares > MAX_CHARS**2:
+            spent.problem = f"Expected at most {MAX_CHARS} characters in a host that is not ASCII"
+            raise ValueError(spent.problem)
+        _count_calls(spent, authority[1].count(","), value)
+    return value
 
 
 def _count_calls(spent: _Spent, calls: int, value: object) -> object:
