@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import inspect
 import re
-import threading
+from contextvars import ContextVar
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -49,8 +49,8 @@ _FUNCTIONS: Final = frozenset({"function-after", "function-plain"})
 _LIBRARIES: Final = frozenset({"ipaddress", "pydantic"})  # what other functions take is up to their authors
 
 
-class _Spent(threading.local):
-    """What the value that a thread reads has cost.
+class _Spent:
+    """What the value that is read has cost.
 
     Attributes:
         squares: The sum of the squares of the lengths of the texts that Python has matched, and of labels of hosts.
@@ -63,27 +63,29 @@ class _Spent(threading.local):
     problem: str = ""
 
 
+_SPENT: Final[ContextVar[_Spent]] = ContextVar("_SPENT")  # clients may read in several threads
+
+
 def failing_fast(adapter: TypeAdapter[object]) -> Callable[[bytes], object]:
     """Return `validate_json` of such a validator of a type; that of *adapter* if this version of pydantic has none.
 
     It raises a plain `ValueError` at a limit.
     """
     make: Any = SchemaValidator
-    spent = _Spent()
     try:
-        schema = _changed(adapter.core_schema, spent, is_python=False)
+        schema = _changed(adapter.core_schema, is_python=False)
         try:
             validator: SchemaValidator = make(schema, _use_prebuilt=False)  # else it would use those of the models
         except TypeError:
             validator = make(schema)  # pydantic 2.11 and earlier
     except SchemaError:
         return adapter.validate_json
-    return partial(_validate, validator, spent)
+    return partial(_validate, validator)
 
 
-def _validate(validator: SchemaValidator, spent: _Spent, data: bytes) -> object:
-    spent.squares = spent.calls = 0
-    spent.problem = ""
+def _validate(validator: SchemaValidator, data: bytes) -> object:
+    spent = _Spent()
+    _SPENT.set(spent)
     value: object = None
     try:
         value = validator.validate_json(data)
@@ -95,10 +97,10 @@ def _validate(validator: SchemaValidator, spent: _Spent, data: bytes) -> object:
     return value
 
 
-def _changed(schema: object, spent: _Spent, *, is_python: bool) -> object:
+def _changed(schema: object, *, is_python: bool) -> object:
     """Return *schema* with limits; *is_python* says whether Python matches its patterns."""
     if isinstance(schema, (list, tuple)):  # a member of a union may be a pair with its label
-        inside = [_changed(each, spent, is_python=is_python) for each in cast("Iterable[object]", schema)]
+        inside = [_changed(each, is_python=is_python) for each in cast("Iterable[object]", schema)]
         return inside if isinstance(schema, list) else tuple(inside)
     if not isinstance(schema, dict):
         return schema
@@ -110,20 +112,20 @@ def _changed(schema: object, spent: _Spent, *, is_python: bool) -> object:
         inner = found[key]
         if key in MAPS and isinstance(inner, dict):
             members = cast("dict[object, object]", inner)
-            found[key] = {name: _changed(each, spent, is_python=is_python) for name, each in members.items()}
+            found[key] = {name: _changed(each, is_python=is_python) for name, each in members.items()}
         else:
-            found[key] = _changed(inner, spent, is_python=is_python)
+            found[key] = _changed(inner, is_python=is_python)
     if _can_fail_fast(str(found.get("type"))):
         found["fail_fast"] = True
     if found.get("type") == "str" and _is_of_python(found, is_python=is_python):
         max_length = found.get("max_length")
-        check = partial(_count, spent, max_length if isinstance(max_length, int) else None)
+        check = partial(_count, max_length if isinstance(max_length, int) else None)
         return core_schema.no_info_before_validator_function(check, cast("Any", found))
     if found.get("type") in _URLS:
-        return core_schema.no_info_before_validator_function(partial(_count_hosts, spent), cast("Any", found))
+        return core_schema.no_info_before_validator_function(_count_hosts, cast("Any", found))
     calls = _CALLS_OF_FRACTION if found.get("type") == "fraction" else int(_is_of_library(found))
     if calls:
-        count = partial(_count_calls, spent, calls)
+        count = partial(_count_calls, calls)
         return core_schema.no_info_before_validator_function(count, cast("Any", found))
     return found
 
@@ -137,20 +139,21 @@ def _is_of_library(schema: Mapping[str, object]) -> bool:
     return str(getattr(called, "__module__", "")).partition(".")[0] in _LIBRARIES
 
 
-def _count_hosts(spent: _Spent, value: object) -> object:
+def _count_hosts(value: object) -> object:
     """Count the hosts of a URL, and the labels in them that pydantic encodes; some are percent-encoded."""
     authority = _AUTHORITY.match(value) if isinstance(value, str) else None
     if authority is not None:
-        labels = authority[1].split(".")
+        labels, spent = authority[1].split("."), _SPENT.get()
         spent.squares += sum(len(each) ** 2 for each in labels if "%" in each or not each.isascii())
         if spent.squares > MAX_CHARS**2:
             spent.problem = f"Expected at most {MAX_CHARS} characters in a host that is not ASCII"
             raise ValueError(spent.problem)
-        _count_calls(spent, authority[1].count(","), value)
+        _count_calls(authority[1].count(","), value)
     return value
 
 
-def _count_calls(spent: _Spent, calls: int, value: object) -> object:
+def _count_calls(calls: int, value: object) -> object:
+    spent = _SPENT.get()
     spent.calls += calls
     if spent.calls > _MAX_CALLS:
         spent.problem = f"Expected at most {_MAX_CALLS} addresses, paths and the like, and {_MAX_FRACTIONS} fractions"
@@ -165,9 +168,10 @@ def _is_of_python(text: Mapping[str, object], *, is_python: bool) -> bool:
     return isinstance(pattern, re.Pattern) or (pattern is not None and engine == _PYTHON)
 
 
-def _count(spent: _Spent, max_length: int | None, value: object) -> object:
+def _count(max_length: int | None, value: object) -> object:
     """Count a text that Python matches; pydantic refuses one that is longer than *max_length* without that."""
     if isinstance(value, str) and (max_length is None or len(value) <= max_length):
+        spent = _SPENT.get()
         spent.squares += len(value) ** 2
         if spent.squares > max(max_length or 0, MAX_CHARS) ** 2:
             what = f"at most {MAX_CHARS} characters in a text that must match a pattern"

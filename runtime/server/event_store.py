@@ -18,14 +18,13 @@ import time
 from collections import OrderedDict, defaultdict, deque
 from typing import TYPE_CHECKING, Final, Protocol
 
-from anyio.lowlevel import checkpoint
 from msgspec import Struct
 
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.protocol.argument_checks import check_numbers, check_whole_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable
+    from collections.abc import Callable, Container
 
 __all__ = [
     "EVENT_OVERHEAD_BYTES",
@@ -33,7 +32,6 @@ __all__ = [
     "MAX_STREAM_NAME_CHARS",
     "MemoryEventStore",
     "event_id",
-    "forget_streams",
     "parse_event_id",
 ]
 
@@ -107,13 +105,6 @@ class EventStore(Protocol):
     async def forget(self, stream: str) -> None:
         """Remove a stream, because it will not be resumed; do nothing if it is unknown."""
         ...
-
-
-async def forget_streams(store: EventStore, names: Iterable[str]) -> None:
-    """Remove streams from *store*, each in a turn of the event loop: a session can have 150,000 messages in it."""
-    for each in names:
-        await store.forget(each)
-        await checkpoint()
 
 
 class _StoredEvent(Struct, gc=False):

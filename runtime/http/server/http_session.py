@@ -21,11 +21,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from mcpgen.generated.registry import REVISIONS, Labels
 from mcpgen.runtime.http.server.event_streams import EventStream
 from mcpgen.runtime.http.server.open_requests import CountedConnection
-from mcpgen.runtime.http.server.replaced_streams import ReplacedStreams
+from mcpgen.runtime.http.server.replaced_streams import ReplacedStreams, forget_streams
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.http.server.task_streams import TaskStreams, task_mark
 from mcpgen.runtime.server.dispatcher import take, take_batch
-from mcpgen.runtime.server.event_store import forget_streams
 from mcpgen.runtime.server.exchange import Exchange
 
 if TYPE_CHECKING:

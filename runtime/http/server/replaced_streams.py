@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from anyio.lowlevel import checkpoint
+
 from mcpgen.runtime.http.sse import encode_event
 from mcpgen.runtime.server.event_store import event_id
 
 if TYPE_CHECKING:
-    from collections.abc import KeysView
+    from collections.abc import Iterable, KeysView
 
     from mcpgen.runtime.server.event_store import EventStore
 
-__all__ = ["ReplacedStreams"]
+__all__ = ["ReplacedStreams", "forget_streams"]
 
 # A client that has opened so many GET streams since does not come back to an older one.
 _MAX_STREAMS: Final = 10
@@ -61,3 +63,10 @@ class ReplacedStreams:
         if found is None or not number <= last <= max([number, *(each for each, _ in found)]):
             return None
         return [encode_event(each, event_id=event_id(name, at)) for at, each in found if each and at <= last]
+
+
+async def forget_streams(store: EventStore, names: Iterable[str]) -> None:
+    """Remove streams from *store*, each in a turn of the event loop: a session can have 150,000 messages in it."""
+    for each in names:
+        await store.forget(each)
+        await checkpoint()
