@@ -171,7 +171,8 @@ class ServerFunctions(Registrations):
         if self._is_view:
             raise UsageError(_of_view("middleware"))
         if not callable(cast("object", function)):
-            hint = "; pass a constant of the module `methods`, such as methods.CALL_TOOL" * isinstance(function, str)
+            hint = "; to name a method, pass a constant of the module `methods`, such as methods.CALL_TOOL"
+            hint *= isinstance(function, str)
             raise UsageError(f"`function` of middleware() must be a function, not {function!r}{hint}")
         if isinstance(function, type):
             raise UsageError(f"`function` of middleware() is the class {function.__name__}; pass an instance of it")

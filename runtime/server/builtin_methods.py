@@ -128,8 +128,10 @@ def answer_builtin(session: ServerSession, message: Request, request: OpenReques
     revision, method = request.peer.revision, message.method
     handlers, tasks = session.handlers, session.engine.tasks
     known = handlers.methods(revision).CLIENT_REQUESTS
+    if method not in known:
+        raise RequestError(ErrorCode.METHOD_NOT_FOUND, f"{revision} has no request {quoted(method)} from a client")
     answer = _METHODS.get(method) or (None if tasks is None else tasks.methods.get(method))
-    if answer is None or method not in known or not offers(handlers.capabilities(revision), revision, method):
+    if answer is None or not offers(handlers.capabilities(revision), revision, method):
         raise RequestError(ErrorCode.METHOD_NOT_FOUND, f"this server does not support {quoted(method)}")
     params = codec(revision, revision).incoming_request(method).params(message.params)
     if answer is open_stream and handlers.extensions:

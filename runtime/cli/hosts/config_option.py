@@ -260,7 +260,9 @@ def chosen_entry(config: Path, name: str | None, options: Mapping[str, Any]) -> 
     """
     for key, option in _IN_ENTRY.items():
         if options.get(key):
-            raise click.UsageError(f"Give either `{option}` or `--config`: the configuration has this for each server.")
+            raise click.UsageError(
+                f"Give either `{option}` or `--config`: with `--config`, change the entry of the server in FILE."
+            )
     entry = _chosen(_entries(config), name)
     if entry.is_disabled:
         shown = escaped_line(entry.name)

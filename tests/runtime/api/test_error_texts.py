@@ -133,7 +133,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a method as text": (
         lambda: server.middleware("tools/call"),
-        "not 'tools/call'; pass a constant of the module `methods`, such as methods.CALL_TOOL",
+        "not 'tools/call'; to name a method, pass a constant of the module `methods`, such as methods.CALL_TOOL",
     ),
     "a limit as text": (
         lambda: ResponseLimitingMiddleware("1MB"),  # type: ignore[arg-type]

@@ -73,6 +73,7 @@ async def test_a_method_that_there_is_not_is_not_found(method: str, revisions: l
         answer = await Caller(web, STATELESS).send(method, identity="r").complete()
 
     assert (404, -32601, "r") == (answer.status, answer.json["error"]["code"], answer.json["id"])
+    assert f"{STATELESS} has no request {method} from a client" == answer.json["error"]["message"]
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#protocol-version-header")
