@@ -213,8 +213,9 @@ def _pattern(value: Json) -> Iterator[Fault]:
 def _property_names(value: Json) -> Iterator[Fault]:
     if value != {"type": "string"}:
         hint = (
-            'Remove it. The generator supports only constants, in an object with `"type": "object"` and without '
-            '`properties`, and {"type": "string"}, which every key satisfies.'
+            'Remove it. The generator supports `propertyNames` only if it is {"type": "string"}, which every key '
+            'satisfies, or if it lists the keys as constants, in an object with `"type": "object"` and without '
+            "`properties`."
         )
         yield Fault("MG101", "`propertyNames` restricts the keys", hint)
 

@@ -243,7 +243,8 @@ def read(*, target: str, uri: str, output: str | None, **options: Unpack[ClientO
 
     TARGET is the server's URL, its command (in quotes), or FILE.py[:OBJECT] as for "mcpgen serve".
 
-    The content goes to standard output unchanged. A terminal shows only the type and the size of binary content.
+    The content goes to standard output, unchanged if that is not a terminal. A terminal shows control characters as
+    escapes, and only the type and the size of binary content.
     """
     command = _Command([target], **options)
     command.declare_features()

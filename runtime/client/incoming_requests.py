@@ -234,8 +234,8 @@ class IncomingRequests:
         if session.server is None and message.method in _OURS:
             raise RequestError(
                 ErrorCode.METHOD_NOT_FOUND,
-                "only a client sends this request, and it was sent to a client; a program that repeats its input is no "
-                "MCP server",
+                "a server must not send this request; check that it is an MCP server, and not a program that repeats "
+                "its input",
             )
         if session.server is None:
             raise RequestError(ErrorCode.METHOD_NOT_FOUND, "the handshake is not complete; send requests after it")

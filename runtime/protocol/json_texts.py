@@ -30,7 +30,7 @@ def json_in(text: str) -> object:
     if text.lstrip()[:1] not in ("[", "{"):
         return None
     if too_many_values(text.encode("utf-8", "surrogatepass"), MAX_VALUES):
-        raise ValidationError(f"Expected at most {MAX_VALUES} values in a text of JSON")
+        raise ValidationError(f"Expected at most {MAX_VALUES} values in a string that contains JSON")
     from pydantic_core import from_json  # noqa: PLC0415 (there is a field of its type, and this reads what it reads)
 
     try:
@@ -52,7 +52,7 @@ def json_values(value: object) -> list[object]:
         each = rest.pop()
         count += 1
         if count > 2 * MAX_VALUES:  # those of the message, and as many in texts
-            raise ValidationError(f"Expected at most {MAX_VALUES} values in texts of JSON")
+            raise ValidationError(f"Expected at most {MAX_VALUES} values in the strings that contain JSON")
         if isinstance(each, dict):
             rest.extend(cast("dict[str, object]", each).values())
         elif isinstance(each, list):

@@ -244,8 +244,8 @@ def pydantic_type(annotation: Annotation, what: str) -> type[PydanticType]:
         ) from error
     if has_read_patterns(adapter.core_schema):
         raise UsageError(
-            f"{what} has the type {annotation!r} with a `re.Pattern`, and a pattern of a peer can take hours; "
-            "write `str`"
+            f"{what} has the type {annotation!r} with a `re.Pattern`, and a peer could choose a pattern that takes "
+            "hours to match; write `str`"
         )
     from mcpgen.runtime.protocol.failing_fast import failing_fast  # noqa: PLC0415 (it imports pydantic)
 

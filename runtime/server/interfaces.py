@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NOT_DEFERRED", "EngineTasks", "TaskDeclarations"]
 
-NOT_DEFERRED: Final = 'ctx.defer() works only in a tool that may be a task; register the tool with `task="deferred"`'
+NOT_DEFERRED: Final = 'ctx.defer() needs a tool that can run as a task; register the tool with `task="deferred"`'
 
 
 class EngineTasks(Protocol):

@@ -88,7 +88,7 @@ def make_completion(function: Callable[..., Any], injector: Injector) -> Complet
         elif each.default is NODEFAULT:
             raise UsageError(
                 f"parameter `{each.name}` of {signature.label} gets no value; a completion takes `value: str`, "
-                "`arguments: dict[str, str]` and a `Context`; rename it, or give it a default"
+                "`arguments: dict[str, str]` and a `Context`; rename the parameter, or give it a default"
             )
     takes = frozenset(each.name for each in signature.parameters) & frozenset(_PARAMETERS)
     call, context = injector.bind(function, signature)

@@ -329,7 +329,7 @@ def _provider(function: Function) -> Provider:
         if each.default is NODEFAULT:
             raise UsageError(
                 f"parameter `{each.name}` of {signature.label} gets no value; a dependency takes a `Context` and other "
-                "dependencies (`Depends`); give it a default"
+                "dependencies (`Depends`); give the parameter a default"
             )
     kind, opened = _kind_of(function)
     return Provider(signature.label, opened, kind, signature.dependencies, signature.context)
