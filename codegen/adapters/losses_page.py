@@ -93,13 +93,14 @@ source.
 
 * If no revision defines the key or the code, it is kept.
 * If any other revision defines the key, the key is dropped. There is one exception: if the message goes to a newer
-  revision, and the next revision defines the key and allows its value, the key is kept. For example, 2025-06-18 adds
-  `title` to tools. On the way to 2025-11-25, a tool of 2025-03-26 keeps a `title`, and a tool of 2024-11-05 loses it.
+  revision, and the next revision defines the key and allows its value, the first step keeps the key. Further steps
+  handle the key as in a message of the next revision. For example, 2025-06-18 adds `title` to tools. On the way to
+  2025-11-25, a tool of 2025-03-26 keeps a `title`, and a tool of 2024-11-05 loses it.
 * If any other revision defines the code, and the code is between -32768 and -32000, the code becomes -32603. There are
   two exceptions:
   * If the message goes to a newer revision, and the error is valid for the type that the next revision defines for this
-    code, the code is kept. For example, 2026-07-28 requires `supported` and `requested` in the `data` of an error
-    -32022.
+    code, the first step keeps the code. Further steps handle it as in a message of the next revision. For example,
+    2026-07-28 requires `supported` and `requested` in the `data` of an error -32022.
   * If an error goes from 2026-07-28 to an older revision, -32002 becomes -32602. But -32002 is kept in an error that
     answers `resources/read` and has a `uri` in its `data`.
 """
