@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import msgspec
+import pydantic
 import pytest
 
 from mcpgen import Limits, Server
@@ -39,6 +40,9 @@ class Row(msgspec.Struct):
     parts: list[Row] = []
 
 
+WIDE: Any = pydantic.create_model("Wide", **{f"f{number}": (int | None, None) for number in range(40)})
+
+
 def size_of(kind: Any) -> int:
     return object_bytes(msgspec.defstruct("Arguments", [("value", kind)]))
 
@@ -53,7 +57,7 @@ def test_other_values_count_as_usual(kind: Any) -> None:
     assert 0 == size_of(kind)
 
 
-@pytest.mark.parametrize("kind", [Person, Row])
+@pytest.mark.parametrize("kind", [Person, Row, WIDE])
 async def test_pending_calls_are_charged_for_the_defaults_of_their_objects(kind: Any) -> None:
     # 1,000 empty objects are 3 kB of JSON and 150 kB as dicts, but 400 kB and more with their defaults.
     server = Server("held", version="1", limits=Limits(max_in_flight_bytes=700_000))
