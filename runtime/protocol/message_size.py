@@ -19,7 +19,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from mcpgen.runtime.limits import MAX_VALUES
 
-__all__ = ["SMALL_FRAME_BYTES", "decoded_bytes", "detached", "memory_bytes", "too_many_values"]
+__all__ = ["OBJECT_BYTES", "SMALL_FRAME_BYTES", "decoded_bytes", "detached", "memory_bytes", "too_many_values"]
 
 # A value takes about 0.3 µs in each of at most four passes.
 _VALUES_OF_LONG_EXPONENT: Final = 20
@@ -34,7 +34,7 @@ _DIGITS_AS_ONES: Final = bytes.maketrans(b"023456789E", b"111111111e")
 _SIGNS: Final = b"+-."
 
 # Measured in CPython 3.11 to 3.13 with msgspec, for decoded objects with one to eight keys, arrays, and other members.
-_OBJECT_BYTES: Final = 150
+OBJECT_BYTES: Final = 150
 _ARRAY_BYTES: Final = 70
 _MEMBER_BYTES: Final = 50
 
@@ -107,7 +107,7 @@ def _has_many_escapes(frame: bytes) -> bool:
 
 
 def _values_bytes(text: bytes, object_bytes: int) -> int:
-    objects = max(_OBJECT_BYTES, object_bytes) * text.count(b"{")
+    objects = max(OBJECT_BYTES, object_bytes) * text.count(b"{")
     return objects + _ARRAY_BYTES * text.count(b"[") + _MEMBER_BYTES * text.count(b",")
 
 

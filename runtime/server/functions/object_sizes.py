@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import inspect
 
+from mcpgen.runtime.protocol.message_size import OBJECT_BYTES
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["object_bytes"]
-
-# What `message_size` charges for each object. If no class takes more, small requests need not be searched for objects.
-_DICT_BYTES: Final = 150
 
 # Measured in CPython 3.11, as resident memory of many.
 _STRUCT_BYTES: Final = 40
@@ -41,7 +40,8 @@ def object_bytes(arguments: type[msgspec.Struct]) -> int:
     if not isinstance(fields, inspect.StructType):  # unreachable: it is a Struct
         return 0
     largest = max((_size(each) for field in fields.fields for each in _types(field.type, seen)), default=0)
-    return largest if largest > _DICT_BYTES else 0
+    # If no class takes more than a dict, small requests need not be searched for objects.
+    return largest if largest > OBJECT_BYTES else 0
 
 
 def _types(kind: Any, seen: set[type]) -> Iterator[inspect.Type]:
