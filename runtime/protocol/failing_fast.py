@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from pydantic_core import SchemaError, SchemaValidator, ValidationError, core_schema
 
-from mcpgen.runtime.protocol.core_schemas import INNER, MAPS
+from mcpgen.runtime.protocol.core_schemas import INNER, MAPS, calls_library
 from mcpgen.runtime.protocol.pattern_texts import MAX_CHARS
 
 if TYPE_CHECKING:
@@ -43,9 +43,6 @@ _CALLS_OF_FRACTION: Final = 20
 # Of a URL, as leniently as pydantic reads it: what may be its host.
 _AUTHORITY: Final = re.compile(r"[^:]*:[\s/\\]*([^/\\?#]*)")
 _URLS: Final = frozenset({"multi-host-url", "url"})
-
-_FUNCTIONS: Final = frozenset({"function-after", "function-plain"})
-_LIBRARIES: Final = frozenset({"ipaddress", "pydantic"})  # what other functions take is up to their authors
 
 
 class _Spent:
@@ -122,20 +119,11 @@ def _changed(schema: object, *, is_python: bool) -> object:
         return core_schema.no_info_before_validator_function(check, cast("Any", found))
     if found.get("type") in _URLS:
         return core_schema.no_info_before_validator_function(_count_hosts, cast("Any", found))
-    calls = _CALLS_OF_FRACTION if found.get("type") == "fraction" else int(_is_of_library(found))
+    calls = _CALLS_OF_FRACTION if found.get("type") == "fraction" else int(calls_library(found))
     if calls:
         count = partial(_count_calls, calls)
         return core_schema.no_info_before_validator_function(count, cast("Any", found))
     return found
-
-
-def _is_of_library(schema: Mapping[str, object]) -> bool:
-    """Return whether *schema* calls a function that its author has not written."""
-    function = schema.get("function")
-    if schema.get("type") not in _FUNCTIONS or not isinstance(function, dict):
-        return False
-    called = cast("Mapping[str, object]", function).get("function")
-    return str(getattr(called, "__module__", "")).partition(".")[0] in _LIBRARIES
 
 
 def _count_hosts(value: object) -> object:

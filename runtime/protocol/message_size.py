@@ -18,8 +18,9 @@ from typing import Final
 from msgspec import UNSET, Raw, UnsetType
 
 from mcpgen.runtime.limits import MAX_VALUES
+from mcpgen.runtime.protocol.json_costs import PLAIN_COSTS, JsonCosts
 
-__all__ = ["OBJECT_BYTES", "SMALL_FRAME_BYTES", "decoded_bytes", "detached", "memory_bytes", "too_many_values"]
+__all__ = ["SMALL_FRAME_BYTES", "decoded_bytes", "detached", "memory_bytes", "too_many_values"]
 
 # A value takes about 0.3 µs in each of at most four passes.
 _VALUES_OF_LONG_EXPONENT: Final = 20
@@ -32,11 +33,6 @@ _25_DIGITS: Final = b"1" * 25
 _LONG_EXPONENT: Final = b"e111"
 _DIGITS_AS_ONES: Final = bytes.maketrans(b"023456789E", b"111111111e")
 _SIGNS: Final = b"+-."
-
-# Measured in CPython 3.11 to 3.13 with msgspec, for decoded objects with one to eight keys, arrays, and other members.
-OBJECT_BYTES: Final = 150
-_ARRAY_BYTES: Final = 70
-_MEMBER_BYTES: Final = 50
 
 # A frame of this size is kept for its parts, and its memory is estimated with the commas inside of strings.
 SMALL_FRAME_BYTES: Final = 4096
@@ -78,21 +74,19 @@ def _values(text: bytes, max_values: int) -> int:
     return count + slow
 
 
-def memory_bytes(frame: bytes, object_bytes: int = 0) -> int:
+def memory_bytes(frame: bytes, costs: JsonCosts = PLAIN_COSTS) -> int:
     """Return about how many bytes of memory a message takes while *frame* is kept and its params are decoded.
-
-    An object takes *object_bytes*, if that is more than a dict takes.
 
     It is exact within a factor of two for most messages, and more than that only for short values, such as small
     integers, which Python shares.
     """
     size = len(frame) + _text_bytes(frame)
     if len(frame) <= SMALL_FRAME_BYTES:
-        return size + _values_bytes(frame, object_bytes)
-    if _has_many_escapes(frame) and (values := _values_bytes(frame, object_bytes)) <= size * _MAX_EXCESS:
+        return size + _values_bytes(frame, costs)
+    if _has_many_escapes(frame) and (values := _values_bytes(frame, costs)) <= size * _MAX_EXCESS:
         return size + values
     outside = _outside_strings(frame, 4 * MAX_VALUES)
-    return size + _values_bytes(frame if outside is None else outside, object_bytes)
+    return size + _values_bytes(frame if outside is None else outside, costs)
 
 
 def decoded_bytes(part: Raw) -> int:
@@ -106,9 +100,9 @@ def _has_many_escapes(frame: bytes) -> bool:
     return frame.count(_BACKSLASH) > len(frame) * _MANY_ESCAPES
 
 
-def _values_bytes(text: bytes, object_bytes: int) -> int:
-    objects = max(OBJECT_BYTES, object_bytes) * text.count(b"{")
-    return objects + _ARRAY_BYTES * text.count(b"[") + _MEMBER_BYTES * text.count(b",")
+def _values_bytes(text: bytes, costs: JsonCosts) -> int:
+    arrays_bytes = costs.array_bytes * text.count(b"[")
+    return costs.object_bytes * text.count(b"{") + arrays_bytes + costs.member_bytes * text.count(b",")
 
 
 def detached(part: Raw | UnsetType, frame_bytes: int) -> Raw | UnsetType:

@@ -11,6 +11,7 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from mcpgen.runtime.protocol.core_schemas import WITH_FIELDS
 from mcpgen.runtime.protocol.json_texts import has_json_texts, json_in
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ __all__ = ["nesting_check"]
 MAX_READS: Final = 50_000
 
 _ARRAYS: Final = frozenset({"deque", "frozenset", "generator", "list", "set", "tuple"})
-_FIELDS: Final = frozenset({"dataclass-args", "model-fields", "typed-dict"})
 _ITEMS: Final = object()
 _ANY_KEY: Final = object()
 
@@ -116,7 +116,7 @@ class _Search:
             choices: list[dict[str, Any] | tuple[dict[str, Any], str]] = schema["choices"]  # with labels, or without
             for each in choices:
                 yield from self.arms(each[0] if isinstance(each, tuple) else each, seen)
-        elif kind in _FIELDS:
+        elif kind in WITH_FIELDS:
             yield schema
         else:
             inner = schema.get("schema") or schema.get("lax_schema") or schema.get("json_schema")
@@ -131,7 +131,7 @@ class _Search:
             return {_ANY_KEY}
         if kind in _ARRAYS:
             return {_ITEMS}
-        if kind not in _FIELDS:
+        if kind not in WITH_FIELDS:
             return set()
         if kind == "dataclass-args":
             return {key for each in arm["fields"] for key in _names(each["name"], each)}

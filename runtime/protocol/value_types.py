@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import msgspec
 
 from mcpgen.runtime.errors import UsageError, quoted
-from mcpgen.runtime.protocol.core_schemas import has_read_patterns, object_bytes
+from mcpgen.runtime.protocol.core_schemas import has_read_patterns
+from mcpgen.runtime.protocol.json_costs import JsonCosts, pydantic_costs
 from mcpgen.runtime.protocol.nested_unions import nesting_check
 
 if TYPE_CHECKING:
@@ -80,14 +81,14 @@ class PydanticType(metaclass=_AnyInstance):
         adapter: The ``pydantic.TypeAdapter`` of the type.
         read_fast: Reads JSON up to the first wrong item of an array or object.
         check_nesting: Refuses a value that pydantic would read too often; None if there is none.
-        object_bytes: What the largest object of the type takes.
+        json_costs: What the largest values of the type take.
     """
 
     annotation: Annotation
     adapter: Any
     read_fast: Callable[[bytes], object]
     check_nesting: Callable[[object], None] | None
-    object_bytes: int
+    json_costs: JsonCosts
 
     @classmethod
     def read(cls, value: object) -> object:
@@ -254,7 +255,7 @@ def pydantic_type(annotation: Annotation, what: str) -> type[PydanticType]:
         "adapter": adapter,
         "read_fast": failing_fast(adapter),
         "check_nesting": nesting_check(adapter.core_schema),
-        "object_bytes": object_bytes(adapter.core_schema),
+        "json_costs": pydantic_costs(adapter.core_schema),
     }
     return cast("type[PydanticType]", _AnyInstance("PydanticType", (PydanticType,), members))
 

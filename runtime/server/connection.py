@@ -184,7 +184,7 @@ class Connection(SessionOutput):
         session.running += 1
         exchange.session = session
         size = exchange.size if request is None else request.size
-        exchange.size = size = size or request_bytes(exchange.raw, 0, session.handlers.object_bytes)
+        exchange.size = size = size or request_bytes(exchange.raw, 0, session.handlers.json_costs)
         session.held_bytes += size
         session.open_requests.bytes += size
 

@@ -186,7 +186,7 @@ def _respond(session: ServerSession, message: bytes, batch: BatchResponse | None
 
 def _take_request(session: ServerSession, message: Request, batch: BatchResponse | None) -> None:
     meta = read_meta(message.params)
-    size = request_bytes(message.params, message.id, session.handlers.object_bytes)
+    size = request_bytes(message.params, message.id, session.handlers.json_costs)
     try:
         try:
             request = _open(session, message, meta, batch, size)

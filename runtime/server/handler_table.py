@@ -18,6 +18,7 @@ from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.errors import AdaptationError, UsageError
 from mcpgen.runtime.protocol.capabilities import offers
 from mcpgen.runtime.protocol.codec import IncomingNotificationCodec, codec
+from mcpgen.runtime.protocol.json_costs import PLAIN_COSTS
 from mcpgen.runtime.protocol.native_revision import check_handlers, handler_names, native_revision_of, overrides
 from mcpgen.runtime.protocol.negotiation import revisions_of_era
 from mcpgen.runtime.protocol.newest import NEWEST, methods
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from mcpgen.runtime.protocol.capabilities import Peer
+    from mcpgen.runtime.protocol.json_costs import JsonCosts
     from mcpgen.runtime.server.exchange import Exchange
     from mcpgen.runtime.server.extensions import ServerExtension
     from mcpgen.runtime.server.interfaces import TaskDeclarations
@@ -95,7 +97,7 @@ class HandlerTable:
         extensions: The extensions of the server.
         tool_headers: Which arguments of tools HTTP repeats in headers.
         scopes: Returns the scopes that a method needs for a name or URI; None if no function needs any.
-        object_bytes: What an object in the params takes when it is decoded, if that is more than a dict takes.
+        json_costs: What the values in the params take when they are decoded.
     """
 
     def __init__(  # noqa: PLR0913 (the parts that a server is made of)
@@ -146,7 +148,7 @@ class HandlerTable:
         self._last_client: tuple[Peer, Mapping[str, object] | None] | None = None
         self.tool_headers: ToolHeaders = ToolHeaders(self._handlers)
         self.scopes: Callable[[str, str], Iterable[str] | None] | None = self._find_scopes()
-        self.object_bytes: int = getattr(self._handlers, "object_bytes", 0)
+        self.json_costs: JsonCosts = getattr(self._handlers, "json_costs", PLAIN_COSTS)
 
     def refresh(self) -> None:
         """Read the handlers again: something was registered or removed."""
@@ -154,7 +156,7 @@ class HandlerTable:
             each.cache_clear()
         self.tool_headers = ToolHeaders(self._handlers)
         self.scopes = self._find_scopes()
-        self.object_bytes = getattr(self._handlers, "object_bytes", 0)
+        self.json_costs = getattr(self._handlers, "json_costs", PLAIN_COSTS)
 
     def _find_scopes(self) -> Callable[[str, str], Iterable[str] | None] | None:
         find = getattr(self._handlers, "scopes", None)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from msgspec import Raw, UnsetType
 
+from mcpgen.runtime.protocol.json_costs import PLAIN_COSTS
 from mcpgen.runtime.protocol.message_size import memory_bytes
 from mcpgen.runtime.server.quota import Quota
 from mcpgen.runtime.transports.process_memory import FEW_BLOCKS, collect_garbage
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from mcpgen.runtime.protocol.capabilities import Peer
+    from mcpgen.runtime.protocol.json_costs import JsonCosts
     from mcpgen.runtime.protocol.messages import RequestId
 
 __all__ = [
@@ -144,23 +146,23 @@ class Ledger:
             collect_garbage(self._few_blocks)
 
 
-def request_bytes(params: Raw | UnsetType, request_id: RequestId = 0, object_bytes: int = 0) -> int:
+def request_bytes(params: Raw | UnsetType, request_id: RequestId = 0, costs: JsonCosts = PLAIN_COSTS) -> int:
     """Return what a request or notification costs in memory while its handler runs.
 
     Args:
         params: Undecoded.
         request_id: Its id.
-        object_bytes: What an object in the params takes when it is decoded, if that is more than a dict takes.
+        costs: What the values in the params take when they are decoded.
     """
     if type(request_id) is str:
-        return _text_bytes(request_id) + request_bytes(params, 0, object_bytes)
+        return _text_bytes(request_id) + request_bytes(params, 0, costs)
     if isinstance(params, UnsetType):
         return HANDLER_BYTES
     size = len(memoryview(params))
     # Most requests are that small. The decoded values of a usual one take as much again.
-    if size <= _SMALL_BYTES and not object_bytes:
+    if size <= _SMALL_BYTES and costs is PLAIN_COSTS:
         return HANDLER_BYTES + 2 * size
-    return HANDLER_BYTES + memory_bytes(bytes(params), object_bytes)
+    return HANDLER_BYTES + memory_bytes(bytes(params), costs)
 
 
 def waiting_bytes(request_id: RequestId, peer: Peer | None) -> int:

@@ -199,7 +199,7 @@ class AppState:
         ticket = Ticket()
         size = OPEN_REQUEST_BYTES * count + _headers_bytes(headers)
         if body:
-            size += memory_bytes(body, self.engine.handlers.object_bytes)
+            size += memory_bytes(body, self.engine.handlers.json_costs)
         give_way = ticket.give_way
         ticket.entry = self.open_quota.admit(
             client.owner, size, session=session, count=count, rank=int(is_stream), give_way=give_way

@@ -10,6 +10,7 @@ from msgspec import UNSET
 from mcpgen.runtime.errors import RequestError, quoted
 from mcpgen.runtime.protocol.newest import ErrorCode, ServerHandlers, models
 from mcpgen.runtime.server.access import NO_SCOPES
+from mcpgen.runtime.server.functions.argument_costs import largest_costs
 from mcpgen.runtime.server.functions.function_registry import PROMPT, FunctionRegistry
 from mcpgen.runtime.server.functions.pagination import PAGE_SIZE
 from mcpgen.runtime.server.functions.registrations import Registrations
@@ -19,6 +20,7 @@ from mcpgen.runtime.server.functions.tools import BEFORE_TASKS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from mcpgen.runtime.protocol.json_costs import JsonCosts
     from mcpgen.runtime.server.cache_hints import CacheableMethod
     from mcpgen.runtime.server.functions.pagination import PaginatedList
     from mcpgen.runtime.server.functions.prompts import Prompt
@@ -82,9 +84,9 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
         return None if tool is None else tool.definition.input_schema
 
     @property
-    def object_bytes(self) -> int:
-        """What the largest object in the arguments of a tool takes, if that is more than a dict takes."""
-        return max((each.object_bytes for each in self._registry.tools.entries.values()), default=0)
+    def json_costs(self) -> JsonCosts:
+        """What the largest values in the arguments of a tool take."""
+        return largest_costs(each.json_costs for each in self._registry.tools.entries.values())
 
     @property
     def has_scopes(self) -> bool:

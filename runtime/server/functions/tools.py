@@ -35,12 +35,13 @@ from mcpgen.runtime.errors import (
 from mcpgen.runtime.protocol.argument_checks import check_flags, check_icons
 from mcpgen.runtime.protocol.exception_groups import forget_frames, sole_exception
 from mcpgen.runtime.protocol.hash_collisions import hash_check
+from mcpgen.runtime.protocol.json_costs import JsonCosts
 from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.protocol.param_headers import InvalidParamHeader, Rule, param_headers_of
 from mcpgen.runtime.protocol.pattern_texts import has_decimals, pattern_check
 from mcpgen.runtime.protocol.value_types import TooManyErrors, any_object, whole_numbers
+from mcpgen.runtime.server.functions.argument_costs import argument_costs
 from mcpgen.runtime.server.functions.awaitables import exit_refused, is_async, may_wait
-from mcpgen.runtime.server.functions.object_sizes import object_bytes
 from mcpgen.runtime.server.functions.results import (
     NonconformingResult,
     ResultFormat,
@@ -112,7 +113,7 @@ class Tool(Struct, frozen=True):
         read: Decodes the JSON of arguments for the function. Raises ValidationError or RecursionError if they are
             invalid, or only `call` can read them.
         may_wait: Whether the function may wait.
-        object_bytes: What the largest object in the arguments takes, if that is more than a dict takes; or 0.
+        json_costs: What the largest values in the arguments take.
     """
 
     definition: models.Tool
@@ -121,7 +122,7 @@ class Tool(Struct, frozen=True):
     task: TaskMode
     read: Callable[[bytes | Raw], Struct]
     may_wait: bool
-    object_bytes: int
+    json_costs: JsonCosts
     _arguments: type[Struct]
     _call: Callable[..., Awaitable[Any]]
     _context: tuple[str, ...]
@@ -292,8 +293,8 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
         is_exact = not has_decimals(arguments)
         read = partial(_convert_checked, arguments, check) if is_exact else partial(_read_checked, read, check)
     waits = bool(signature.dependencies) or may_wait(function)
-    size = object_bytes(arguments)
-    return Tool(definition, signature.label, replay, task, read, waits, size, arguments, call, context, results, check)
+    costs = argument_costs(arguments)
+    return Tool(definition, signature.label, replay, task, read, waits, costs, arguments, call, context, results, check)
 
 
 def _read_checked(read: Callable[[bytes | Raw], Struct], check: Callable[[object], None], data: bytes | Raw) -> Struct:

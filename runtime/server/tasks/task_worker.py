@@ -327,7 +327,7 @@ class TaskWorker:
             outcome = error_outcome(ErrorCode.INTERNAL_ERROR, _LOST)
             self._tasks.change(record.task_id, "failed", message=_LOST, outcome=outcome)
             return
-        size = request_bytes(exchange.raw, 0, self._engine.handlers.object_bytes)
+        size = request_bytes(exchange.raw, 0, self._engine.handlers.json_costs)
         running = exchange.task = self._tasks.attach(record, self.make_task(exchange), size)
         running.attach(partial(stop_detached, exchange))
         if record.status == "input_required" and record.input_requests is None:  # at 2025-11-25, the client was asked

@@ -8,7 +8,7 @@ import json
 import logging
 from contextlib import suppress
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
@@ -21,6 +21,9 @@ from mcpgen.runtime.server.exchange import Exchange
 from mcpgen.runtime.server.ledger import HANDLER_BYTES
 from mcpgen.runtime.transports.spawner import open_spawner
 from tests.harness.server_wire import Wire, connected
+
+if TYPE_CHECKING:
+    from mcpgen.runtime.protocol.json_costs import JsonCosts
 
 pytestmark = pytest.mark.anyio
 
@@ -605,9 +608,9 @@ async def test_a_call_that_becomes_a_task_is_measured_once(monkeypatch: pytest.M
     async def bake(text: str) -> str:
         return text[:1]
 
-    def measure(frame: bytes, object_bytes: int) -> int:
+    def measure(frame: bytes, costs: JsonCosts) -> int:
         measured.append(len(frame))
-        return memory_bytes(frame, object_bytes)
+        return memory_bytes(frame, costs)
 
     monkeypatch.setattr(ledger, "memory_bytes", measure)
     async with connect(server, revisions=[NEW], tasks=True) as client:

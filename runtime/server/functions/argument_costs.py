@@ -1,4 +1,4 @@
-"""What an object in the arguments of a tool takes in memory, which can be far more than a dict takes.
+"""What the arguments of a tool take in memory.
 
 Theory of operation. ``{}`` has two bytes in JSON. As a dataclass, it is an object with all its fields; where the author
 has written `field(default_factory=list)`, also with a new list.
@@ -12,36 +12,34 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import inspect
 
-from mcpgen.runtime.protocol.message_size import OBJECT_BYTES
+from mcpgen.runtime.protocol.json_costs import BYTES_OF_SET, PLAIN_COSTS, JsonCosts, default_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-__all__ = ["object_bytes"]
+__all__ = ["argument_costs", "largest_costs"]
 
 # Measured in CPython 3.11, as resident memory of many.
 _STRUCT_BYTES: Final = 40
 _STRUCT_FIELD_BYTES: Final = 8
 _DATACLASS_BYTES: Final = 120
 _DATACLASS_FIELD_BYTES: Final = 40
-_EMPTY_BYTES: Final[dict[type, int]] = {list: 64, dict: 64, set: 224}
-
-# Of a default that only its author's function knows.
-_UNKNOWN_BYTES: Final = 224
+_DECIMAL_BYTES: Final = 110
 
 
-def object_bytes(arguments: type[msgspec.Struct]) -> int:
-    """Return about how many bytes the largest object in *arguments* takes, without what JSON gives its fields.
-
-    It is 0 if that is not more than a dict takes.
-    """
+def argument_costs(arguments: type[msgspec.Struct]) -> JsonCosts:
+    """Return what the largest values in *arguments* take, without what JSON gives the fields of their objects."""
     seen: set[type] = set()
     fields = inspect.type_info(arguments)
     if not isinstance(fields, inspect.StructType):  # unreachable: it is a Struct
-        return 0
-    largest = max((_size(each) for field in fields.fields for each in _types(field.type, seen)), default=0)
-    # If no class takes more than a dict, small requests need not be searched for objects.
-    return largest if largest > OBJECT_BYTES else 0
+        return PLAIN_COSTS
+    return largest_costs(_costs(each) for field in fields.fields for each in _types(field.type, seen))
+
+
+def largest_costs(costs: Iterable[JsonCosts]) -> JsonCosts:
+    """Return the largest of each kind of *costs*; `PLAIN_COSTS` itself, if no type takes more."""
+    largest = JsonCosts(*map(max, zip(PLAIN_COSTS, *costs, strict=True)))
+    return PLAIN_COSTS if largest == PLAIN_COSTS else largest
 
 
 def _types(kind: Any, seen: set[type]) -> Iterator[inspect.Type]:
@@ -59,11 +57,19 @@ def _types(kind: Any, seen: set[type]) -> Iterator[inspect.Type]:
             yield from _types(each, seen)
 
 
-def _size(kind: inspect.Type) -> int:
-    if isinstance(kind, inspect.CustomType):
-        found: int = getattr(kind.cls, "object_bytes", 0)  # of pydantic
-        return found
-    return _class_bytes(kind.cls) if isinstance(kind, inspect.StructType | inspect.DataclassType) else 0
+def _costs(kind: inspect.Type) -> JsonCosts:
+    match kind:
+        case inspect.CustomType():
+            found: JsonCosts = getattr(kind.cls, "json_costs", PLAIN_COSTS)  # of pydantic
+            return found
+        case inspect.StructType() | inspect.DataclassType():
+            return PLAIN_COSTS._replace(object_bytes=_class_bytes(kind.cls))
+        case inspect.SetType() | inspect.FrozenSetType():
+            return PLAIN_COSTS._replace(array_bytes=BYTES_OF_SET)
+        case inspect.DecimalType():
+            return PLAIN_COSTS._replace(member_bytes=_DECIMAL_BYTES)
+        case _:
+            return PLAIN_COSTS
 
 
 def _class_bytes(kind: type) -> int:
@@ -72,17 +78,15 @@ def _class_bytes(kind: type) -> int:
         declared = dataclasses.fields(kind)
         factories: list[Any] = [each.default_factory for each in declared]
         size = _DATACLASS_BYTES + _DATACLASS_FIELD_BYTES * len(declared)
-    elif issubclass(kind, msgspec.Struct):
+    else:
         factories = [each.default_factory for each in msgspec.structs.fields(kind)]
         size = _STRUCT_BYTES + _STRUCT_FIELD_BYTES * len(factories)
-    else:
-        return _UNKNOWN_BYTES
     made = (each for each in factories if each is not dataclasses.MISSING and each is not msgspec.NODEFAULT)
     return size + sum(_default_bytes(each) for each in made)
 
 
 def _default_bytes(factory: object) -> int:
     """Return what a default takes that *factory* makes."""
-    if not isinstance(factory, type):
-        return _UNKNOWN_BYTES
-    return _EMPTY_BYTES.get(factory) or _class_bytes(factory)
+    if isinstance(factory, type) and (dataclasses.is_dataclass(factory) or issubclass(factory, msgspec.Struct)):
+        return _class_bytes(factory)
+    return default_bytes(factory)

@@ -1,0 +1,145 @@
+"""Calls are charged for the objects that their arguments become."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from ipaddress import IPv4Interface
+from pathlib import Path
+from typing import Annotated, Any
+
+import anyio
+import msgspec
+import pydantic
+import pydantic.dataclasses
+import pytest
+
+from mcpgen import Limits, Server
+from mcpgen.runtime.protocol.json_costs import PLAIN_COSTS, JsonCosts
+from mcpgen.runtime.protocol.message_size import memory_bytes
+from mcpgen.runtime.protocol.value_types import any_object, pydantic_type
+from mcpgen.runtime.server.functions.argument_costs import argument_costs
+from mcpgen.runtime.transports import memory
+from tests.patience import PATIENCE_SECONDS
+
+pytestmark = pytest.mark.anyio
+
+
+@dataclass
+class Address:
+    street: str = ""
+    city: str = ""
+
+
+@dataclass
+class Person:
+    name: str = ""
+    home: Address = field(default_factory=Address)
+    work: Address = field(default_factory=Address)
+    tags: set[str] = field(default_factory=set)
+    friends: list[Person] = field(default_factory=list)
+
+
+class Row(msgspec.Struct):
+    tags: list[str] = []
+    labels: dict[str, str] = {}
+    notes: list[str] = msgspec.field(default_factory=lambda: ["none"])
+    parts: list[Row] = []
+
+
+WIDE: Any = pydantic.create_model("Wide", **{f"f{number}": (int | None, None) for number in range(40)})
+
+
+class Inner(pydantic.BaseModel):
+    count: int = 0
+    labels: list[str] = []
+
+
+class Outer(pydantic.BaseModel):
+    first: Inner = pydantic.Field(default_factory=Inner)
+    second: Inner = Inner()
+    tags: set[str] = pydantic.Field(default_factory=set)
+
+
+@pydantic.dataclasses.dataclass
+class Mixed:
+    inner: Inner = field(default_factory=Inner)
+    person: Person = field(default_factory=Person)
+
+
+def costs_of(kind: Any) -> JsonCosts:
+    return argument_costs(msgspec.defstruct("Arguments", [("value", kind)]))
+
+
+@pytest.mark.parametrize("kind", [Person, list[Person], dict[str, Person | int], list[tuple[Person, ...]] | None])
+def test_the_largest_class_counts_wherever_it_is(kind: Any) -> None:
+    assert costs_of(Person) == costs_of(kind)
+    assert costs_of(kind).object_bytes > 2 * costs_of(Address).object_bytes > 0
+
+
+@pytest.mark.parametrize("kind", [int, list[str], dict[str, list[int]], Any])
+def test_other_values_count_as_usual(kind: Any) -> None:
+    assert costs_of(kind) is PLAIN_COSTS
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (Decimal, "1"),
+        (Annotated[Decimal, pydantic.Field(gt=0)], "1"),
+        (pydantic.AnyUrl, "a:b"),
+        (IPv4Interface, "1.1.1.1"),
+        (Path, "a"),
+        (Inner, {}),
+        (Outer, {}),
+        (Mixed, {}),
+        (set[int], []),
+        (deque[int], []),
+        (Annotated[frozenset[int], pydantic.AfterValidator(lambda each: each)], []),
+        (Iterable[int], []),
+    ],
+)
+def test_what_a_value_is_charged_is_at_least_half_of_what_it_takes(kind: Any, value: object) -> None:
+    text = json.dumps([value] * 1000, separators=(",", ":")).encode()
+    own = list[kind] if kind in (Decimal, set[int]) else pydantic_type(list[kind], "`value`")
+    arguments: Any = msgspec.defstruct("Arguments", [("value", own)])
+    read = msgspec.json.Decoder(arguments, dec_hook=any_object).decode
+    frame = b'{"value":%s}' % text
+    kept = [read(frame)]  # what is made once
+    tracemalloc.start()
+    try:
+        kept += [read(frame) for _ in range(4)]
+        taken = tracemalloc.get_traced_memory()[0] / 4
+    finally:
+        tracemalloc.stop()
+
+    assert taken < 2 * memory_bytes(frame, argument_costs(arguments))
+
+
+@pytest.mark.parametrize("kind", [Person, Row, WIDE])
+async def test_pending_calls_are_charged_for_the_defaults_of_their_objects(kind: Any) -> None:
+    # 1,000 empty objects are 3 kB of JSON and 150 kB as dicts, but 400 kB and more with their defaults.
+    server = Server("held", version="1", limits=Limits(max_in_flight_bytes=700_000))
+
+    async def hold(rows: Any) -> int:
+        await anyio.sleep_forever()
+        return len(rows)
+
+    hold.__annotations__["rows"] = list[kind]
+    server.tool(hold)
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    params = {"name": "hold", "arguments": {"rows": [{}] * 1000}, "_meta": meta}
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with memory.wire(server) as wire:
+            for number in (1, 2):
+                await wire.send({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
+            refused = await wire.receive()
+
+    assert "(max_in_flight_bytes)" in refused["error"]["message"]
