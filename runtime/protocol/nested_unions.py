@@ -1,8 +1,9 @@
-"""Refuse values that are nested too deeply for the unions of a recursive pydantic type.
+"""Refuse values that pydantic would read too often, because their type has unions without a discriminator.
 
-pydantic tries each member of a union that has no discriminator. If two members have a field of the same name, it reads
-the value of that field twice; if such unions are nested, four times, eight times, and so on. A message of 1 kB with 30
-levels would take an hour. So each object and each array counts as often as pydantic may read it.
+pydantic tries each member of such a union. If two members have a field of the same name, it reads the value of that
+field twice; if such unions are nested, four times, eight times, and so on. A message of 1 kB with 30 levels would take
+an hour. So each object and each array counts as often as pydantic may read it. A key that no member declares counts,
+too, if models forbid it: pydantic makes an error for it in each member.
 """
 
 from __future__ import annotations
@@ -11,20 +12,22 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from mcpgen.runtime.protocol.core_schemas import WITH_FIELDS
+from mcpgen.runtime.protocol.core_schemas import INNER, MAPS, WITH_FIELDS
 from mcpgen.runtime.protocol.json_texts import has_json_texts, json_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Set as AbstractSet
 
 __all__ = ["nesting_check"]
 
-# pydantic reads 50,000 small objects in 0.1 s.
+# pydantic reads 50,000 small objects, or refuses as many keys, in 0.1 s.
 MAX_READS: Final = 50_000
 
 _ARRAYS: Final = frozenset({"deque", "frozenset", "generator", "list", "set", "tuple"})
 _ITEMS: Final = object()
 _ANY_KEY: Final = object()
+_FORBID: Final = "forbid"
 
 
 def nesting_check(core_schema: object) -> Callable[[object], None] | None:
@@ -38,12 +41,18 @@ def nesting_check(core_schema: object) -> Callable[[object], None] | None:
         keys = Counter(key for arm in search.arms(union) for key in search.keys(arm))
         others = keys[_ANY_KEY]
         factors |= Counter({key: count + others if isinstance(key, str) else count for key, count in keys.items()})
-    if not search.is_recursive or max(factors.values(), default=1) == 1:
+    models = [search.count_models(each) for each in search.unions]
+    is_nested = search.is_recursive or sum(each > 1 for each in models) > 1
+    if not is_nested or max(factors.values(), default=1) == 1:
+        factors.clear()
+    arms = max(models, default=0) if search.forbids_keys else 0
+    if not factors and arms <= 1:
         return None
-    return partial(_check, factors, has_texts=has_json_texts(core_schema))
+    return partial(_check, factors, arms, search.declared_keys, has_texts=has_json_texts(core_schema))
 
 
-def _check(factors: Counter[object], value: object, *, has_texts: bool) -> None:
+def _check(factors: Counter[object], arms: int, declared: AbstractSet[str], value: object, *, has_texts: bool) -> None:
+    """Count the reads of *value*, with a key that is not *declared* as often as a union has *arms*."""
     others = factors[_ANY_KEY] or 1
     reads = 0
     rest: list[tuple[object, int]] = [(value, 1)]
@@ -54,13 +63,15 @@ def _check(factors: Counter[object], value: object, *, has_texts: bool) -> None:
         if isinstance(each, dict):
             members = cast("dict[str, object]", each)
             rest.extend((inner, times * (factors[name] or others)) for name, inner in members.items())
+            if arms:
+                reads += times * arms * len(members.keys() - declared)
         elif isinstance(each, list):
             rest.extend((inner, times * (factors[_ITEMS] or 1)) for inner in cast("list[object]", each))
         else:
             continue
         reads += times
         if reads > MAX_READS:
-            raise ValueError("it is nested too deeply for a union without a discriminator")
+            raise ValueError("it has too many objects or keys for unions without a discriminator")
 
 
 class _Search:
@@ -68,10 +79,14 @@ class _Search:
 
     Attributes:
         unions: The unions without a discriminator.
+        declared_keys: The names of all fields in JSON.
+        forbids_keys: Whether an object must not have other keys.
     """
 
     def __init__(self, core_schema: object) -> None:
         self.unions: list[dict[str, Any]] = []
+        self.declared_keys: set[str] = set()
+        self.forbids_keys: bool = False
         self._named: dict[str, dict[str, Any]] = {}
         self._references: dict[str, set[str]] = {}  # the names in each schema with a name
         self._find(core_schema, ())
@@ -97,13 +112,18 @@ class _Search:
             self._named[name] = members
             self._references[name] = set()
             outer = (*outer, name)
+        config = members.get("config") or {}
+        self.forbids_keys |= _FORBID in (members.get("extra_behavior"), config.get("extra_fields_behavior"))
         if members.get("type") == "union":
             self.unions.append(members)
+        elif members.get("type") in WITH_FIELDS:
+            self.declared_keys |= _field_keys(members)
         elif members.get("type") == "definition-ref":
             for each in outer:
                 self._references[each].add(members["schema_ref"])
-        for each in members.values():
-            self._find(each, outer)
+        for key in INNER & members.keys():
+            inner = members[key]
+            self._find(list(inner.values()) if key in MAPS and isinstance(inner, dict) else inner, outer)
 
     def arms(self, schema: dict[str, Any], seen: frozenset[str] = frozenset()) -> Iterator[dict[str, Any]]:
         """Yield the schemas that pydantic tries for a value of *schema*, without what wraps them."""
@@ -131,11 +151,17 @@ class _Search:
             return {_ANY_KEY}
         if kind in _ARRAYS:
             return {_ITEMS}
-        if kind not in WITH_FIELDS:
-            return set()
-        if kind == "dataclass-args":
-            return {key for each in arm["fields"] for key in _names(each["name"], each)}
-        return {key for name, each in arm["fields"].items() for key in _names(name, each)}
+        return set(_field_keys(arm)) if kind in WITH_FIELDS else set()
+
+    def count_models(self, union: dict[str, Any]) -> int:
+        """Return how many members of *union* are objects with fields."""
+        return sum(arm["type"] in WITH_FIELDS or arm["type"] == "tagged-union" for arm in self.arms(union))
+
+
+def _field_keys(schema: dict[str, Any]) -> set[str]:
+    if schema["type"] == "dataclass-args":
+        return {key for each in schema["fields"] for key in _names(each["name"], each)}
+    return {key for name, each in schema["fields"].items() for key in _names(name, each)}
 
 
 def _names(name: str, field: dict[str, Any]) -> Iterator[str]:
