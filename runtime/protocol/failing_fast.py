@@ -113,17 +113,21 @@ def _changed(schema: object, *, is_python: bool) -> object:
             found[key] = _changed(inner, is_python=is_python)
     if _can_fail_fast(str(found.get("type"))):
         found["fail_fast"] = True
-    if found.get("type") == "str" and _is_of_python(found, is_python=is_python):
-        max_length = found.get("max_length")
-        check = partial(_count, max_length if isinstance(max_length, int) else None)
-        return core_schema.no_info_before_validator_function(check, cast("Any", found))
-    if found.get("type") in _URLS:
-        return core_schema.no_info_before_validator_function(_count_hosts, cast("Any", found))
-    calls = _CALLS_OF_FRACTION if found.get("type") == "fraction" else int(calls_library(found))
-    if calls:
-        count = partial(_count_calls, calls)
-        return core_schema.no_info_before_validator_function(count, cast("Any", found))
-    return found
+    check = _check_of(found, is_python=is_python)
+    return found if check is None else core_schema.no_info_before_validator_function(check, cast("Any", found))
+
+
+def _check_of(schema: Mapping[str, object], *, is_python: bool) -> Callable[[object], object] | None:
+    """Return what counts a value before *schema* reads it, if that takes long."""
+    kind = schema.get("type")
+    if kind == "str" and _is_of_python(schema, is_python=is_python):
+        max_length = schema.get("max_length")
+        return partial(_count, max_length if isinstance(max_length, int) else None)
+    if kind in _URLS:
+        return _count_hosts
+    if kind == "fraction":
+        return _count_fraction
+    return partial(_count_calls, 1) if calls_library(schema) else None
 
 
 def _count_hosts(value: object) -> object:
@@ -137,6 +141,13 @@ def _count_hosts(value: object) -> object:
             raise ValueError(spent.problem)
         _count_calls(authority[1].count(","), value)
     return value
+
+
+def _count_fraction(value: object) -> object:
+    """Count a fraction, which Python reads, and refuse a text that is too long for one."""
+    if isinstance(value, str) and len(value) > MAX_CHARS:
+        raise ValueError(f"Expected at most {MAX_CHARS} characters in a fraction")
+    return _count_calls(_CALLS_OF_FRACTION, value)
 
 
 def _count_calls(calls: int, value: object) -> object:

@@ -238,6 +238,7 @@ def test_patterns_of_pydantic_that_python_matches_have_the_same_limits(
         (Path, ["/a"] * 5001, "at most 5000 addresses, paths"),
         (fractions.Fraction, ["1e4299"] * 250, None),
         (fractions.Fraction, ["1e4299"] * 251, "a fraction counts as 20"),
+        (fractions.Fraction, ["1_" * 2001], "at most 4000 characters in a fraction"),
         (str, ["192.0.2.1"] * 10_000, None),
         (pydantic.AnyUrl, ["https://ä.example/" + "ä" * 10_000] * 1000, None),
         (pydantic.AnyUrl, ["http://" + "一" * 990] * 17, "in a host that is not ASCII"),
