@@ -38,7 +38,7 @@ Exceptions that stay inside of one module are not drawn.
 from __future__ import annotations
 
 import unicodedata
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from msgspec import UNSET
 
@@ -300,13 +300,23 @@ class UnsupportedByPeer(McpgenError):  # noqa: N818 (as the tree above names it)
         reason: Why it cannot be sent.
         required: The capabilities that the call needs and the peer has not declared; None if capabilities are not the
             reason.
+        peer: Which side the peer is. A server's function may be the client of another server.
     """
 
-    def __init__(self, *, revision: str, what: str, reason: str, required: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        revision: str,
+        what: str,
+        reason: str,
+        required: Mapping[str, object] | None = None,
+        peer: Literal["client", "server"] = "client",
+    ) -> None:
         self.revision = revision
         self.what = what
         self.reason = reason
         self.required = required
+        self.peer: Literal["client", "server"] = peer
         super().__init__(what, reason)
 
     def __str__(self) -> str:

@@ -169,7 +169,7 @@ class Client(BaseClient):
         tasks = self._engine.tool_tasks
         if tasks is None:
             reason = "the server runs no tools as tasks, or connect() was called without tasks=True"
-            raise UnsupportedByPeer(revision=self.revision, what="tasks/get", reason=reason)
+            raise UnsupportedByPeer(revision=self.revision, what="tasks/get", reason=reason, peer="server")
         return tasks.handle(task_id)
 
     async def read_resource(self, uri: str, **options: Unpack[CallOptions]) -> models.ReadResourceResult:

@@ -13,6 +13,7 @@ import anyio
 import msgspec
 from anyio.lowlevel import checkpoint_if_cancelled
 
+from mcpgen.runtime.client.declared_methods import unsupported
 from mcpgen.runtime.client.extensions import check_result_type
 from mcpgen.runtime.client.pending_request import fresh_error
 from mcpgen.runtime.client.subscriptions import Change
@@ -21,7 +22,6 @@ from mcpgen.runtime.errors import (
     RequestLost,
     RequestRefused,
     RequestTimedOut,
-    UnsupportedByPeer,
     UsageError,
 )
 from mcpgen.runtime.protocol.codec import codec
@@ -143,9 +143,7 @@ class Changes:
         is_empty = supported == SubscriptionFilter() and not self._extensions
         if is_empty or lacks_resources or (self._extensions and server.era == "handshake"):
             what = SUBSCRIBE if self._wanted.resource_subscriptions else LISTEN
-            raise UnsupportedByPeer(
-                revision=server.revision, what=what, reason="the server has not declared that it reports these changes"
-            )
+            raise unsupported(server, what, "the server has not declared that it reports these changes")
         self._opened = self._new_stream(supported)
         try:
             if server.era == "stateless":

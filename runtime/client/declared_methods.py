@@ -63,4 +63,4 @@ class DeclaredMethods:
 
 def unsupported(server: ServerPeer, what: str, reason: str) -> UnsupportedByPeer:
     """Return the error of a call that *server* cannot take."""
-    return UnsupportedByPeer(revision=server.revision, what=what, reason=reason)
+    return UnsupportedByPeer(revision=server.revision, what=what, reason=reason, peer="server")

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from mcpgen.runtime.errors import InvalidPayload, UnsupportedByPeer, UsageError
+from mcpgen.runtime.client.declared_methods import unsupported
+from mcpgen.runtime.errors import InvalidPayload, UsageError
 from mcpgen.runtime.protocol.extension_codec import (
     IncomingExtensionNotification,
     IncomingExtensionRequest,
@@ -160,7 +161,7 @@ class ClientExtension:
         """
         if not self.extension.is_used_in(server.revision):
             reason = f"the extension {self.id} is not used in {server.revision}; its base is {self.extension.base}"
-            raise UnsupportedByPeer(revision=server.revision, what=method, reason=reason)
+            raise unsupported(server, method, reason)
         require_extension(server, self.id, method)
 
 

@@ -17,13 +17,14 @@ E = TypeVar("E", bound=BaseException)
 def sole_exception(error: E) -> E:
     """Return the exception that the group *error* stands for, as task groups raise it; otherwise *error* itself.
 
-    This is the only exception of the group. For several that are all `UnsupportedByPeer`, it joins them.
+    This is the only exception of the group. For several that are all an `UnsupportedByPeer` of the client, it joins
+    them.
     """
     inner = _members(error)
     if len(inner) == 1:
         return sole_exception(inner[0])
     found = [sole_exception(each) for each in inner]
-    unsupported = [each for each in found if isinstance(each, UnsupportedByPeer)]
+    unsupported = [each for each in found if isinstance(each, UnsupportedByPeer) and each.peer == "client"]
     return cast("E", joined_unsupported(unsupported)) if unsupported and len(unsupported) == len(found) else error
 
 

@@ -23,6 +23,7 @@ from mcpgen.runtime.adapt.extensions import register_extension
 from mcpgen.runtime.adapt.json_pointer import is_object
 from mcpgen.runtime.adapt.payloads import Payload, bindings
 from mcpgen.runtime.errors import UnsupportedByPeer, UsageError
+from mcpgen.runtime.protocol.capabilities import Peer
 from mcpgen.runtime.protocol.native_revision import check_overrides, handler_names
 from mcpgen.runtime.protocol.negotiation import selected_revisions
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from mcpgen.runtime.adapt.payloads import Sender
-    from mcpgen.runtime.protocol.capabilities import Peer, ServerPeer
+    from mcpgen.runtime.protocol.capabilities import ServerPeer
 
 __all__ = ["Constant", "Extension", "check_identifier", "extension_payload", "is_identifier", "require_extension"]
 
@@ -169,11 +170,13 @@ def require_extension(peer: Peer | ServerPeer, extension: str, what: str) -> Non
         2026-07-28, basic/index, "Per-request protocol fields".
     """
     if extension not in peer.extensions:
+        side: Sender = "client" if isinstance(peer, Peer) else "server"
         raise UnsupportedByPeer(
             revision=peer.revision,
             what=what,
-            reason=f"it has not declared the extension {extension}",
+            reason=f"the {side} has not declared the extension {extension}",
             required={"extensions": {extension: {}}},
+            peer=side,
         )
 
 

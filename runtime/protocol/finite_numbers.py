@@ -53,4 +53,7 @@ def check_finite(params: object, encoded: object) -> None:
     if found is not None:
         number, (member, *path) = found
         place = f" at {pointer_to(path)}" if path else ""
-        raise UsageError(f"`{member}` has {number}{place}, which JSON cannot express; pass a finite number, or None")
+        raise UsageError(
+            f"`{member}` has {number}{place}, which JSON cannot express; pass a finite number, or None where that is "
+            "allowed"
+        )

@@ -116,7 +116,10 @@ def check_overrides(handlers: Any, base: type[Any], *, called: Iterable[str], an
     for name in others:
         meant = get_close_matches(name, called, 1, 0.85)
         if meant:
-            raise UsageError(f"{kind} has a method `{name}`, which is never called; did you mean `{meant[0]}`?")
+            raise UsageError(
+                f"{kind} has a method `{name}`, which mcpgen never calls; did you mean `{meant[0]}`? If only your own "
+                f"code calls it, name it `_{name}`"
+            )
 
 
 def _check_handler(kind: str, name: str, handler: Any) -> None:

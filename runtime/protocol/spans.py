@@ -209,7 +209,7 @@ def _error_code(failure: BaseException) -> int | None:
     """Return the error code of the response; None if there is no response."""
     if isinstance(failure, RequestRefused | RequestError):
         return failure.code
-    if isinstance(failure, UnsupportedByPeer) and failure.required is not None:
+    if isinstance(failure, UnsupportedByPeer) and failure.peer == "client" and failure.required is not None:
         return ErrorCode.MISSING_REQUIRED_CLIENT_CAPABILITY.value
     return None
 

@@ -23,6 +23,9 @@ __all__ = ["BatchResponse"]
 # The error in place of a response that does not fit into its batch, with an id of usual length.
 _ERROR_BYTES: Final = 256
 
+# Its handler has run, in most cases.
+_REPEAT: Final = "send this request again, outside of a batch, only if that does no harm"
+
 
 def _charge_nothing(_size: int) -> bool:
     return True
@@ -53,17 +56,14 @@ class BatchResponse(Struct, eq=False):
         """Add the response *message*; an error instead, if it is that of a request and the batch would be too long."""
         errors_to_come = _ERROR_BYTES * self.open
         if request_id is not None and self.size + len(message) + errors_to_come > self.max_bytes:
-            reason = (
-                f"the responses to this batch have more than {self.max_bytes} bytes (max_batch_bytes); "
-                "send this request again, outside of a batch"
-            )
+            reason = f"the responses to this batch have more than {self.max_bytes} bytes (max_batch_bytes); {_REPEAT}"
             message = envelope.encode_error(request_id, Error(ErrorCode.INTERNAL_ERROR, reason))
         if self.charge(len(message)):
             self.charged += len(message)
         else:
             reason = (
                 "the responses to batches that are not complete keep too many bytes (max_in_flight_bytes, "
-                "max_open_bytes); send this request again, outside of a batch"
+                f"max_open_bytes); {_REPEAT}"
             )
             message = envelope.encode_error(request_id, Error(ErrorCode.INTERNAL_ERROR, reason))
         self.size += len(message)

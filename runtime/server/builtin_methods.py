@@ -113,7 +113,9 @@ def open_before_handshake(session: ServerSession, message: Request, meta: Reques
         if handlers.handshake_revisions:
             reason += ", and the client has not sent initialize"
         raise RequestError(ErrorCode.INVALID_PARAMS, reason)
-    if message.method not in handlers.methods(handlers.handshake_revisions[-1]).CLIENT_REQUESTS:
+    newest = handlers.handshake_revisions[-1]
+    served = (handlers.methods(newest).CLIENT_REQUESTS, handlers.method_handlers(newest))  # the latter: of extensions
+    if not any(message.method in each for each in served):
         raise RequestError(ErrorCode.METHOD_NOT_FOUND, f"this server does not support {quoted(message.method)}")
     raise RequestError(ErrorCode.INVALID_REQUEST, "the client has not sent initialize; send it first")
 

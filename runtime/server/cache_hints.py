@@ -100,8 +100,8 @@ def check_cache_hints(given: CacheHints | None, *, has_handlers: bool) -> CacheH
             raise UsageError(f"`cache_hints` has {method!r}, which has no cache hint; use {', '.join(_METHODS)}")
         if has_handlers and method != "server/discover":
             raise UsageError(
-                f"`cache_hints` has {method!r}, but the server has `handlers`; set `ttl_ms` and `cache_scope` in their "
-                "results"
+                f"`cache_hints` has {method!r}, but the server has `handlers`; remove this hint; handlers of "
+                "2026-07-28 set `ttl_ms` and `cache_scope` in their results"
             )
     return {method: check_cache_hint(f"cache_hints[{method!r}]", hint) for method, hint in given.items()}
 

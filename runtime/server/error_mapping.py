@@ -67,8 +67,9 @@ def as_request_error(failure: BaseException, what: str, *, debug: bool) -> Reque
         debug: Whether the error says what *failure* is, although the author did not raise it for the client.
     """
     match failure:
-        case RequestRefused():  # its code is about our request, and would mean something else for the client's
-            return RequestError(ErrorCode.INTERNAL_ERROR, f"the client refused {failure.method}: {failure.message}")
+        # They are about a request of the handler, to its client or to another server, so their code is not passed on.
+        case RequestRefused() | UnsupportedByPeer(peer="server"):
+            return RequestError(ErrorCode.INTERNAL_ERROR, str(failure))
         case RequestError():
             return failure
         case ToolError():  # in a prompt, a resource or a handler; a tool's becomes a result
@@ -97,7 +98,7 @@ def error_body(exchange: Exchange, failure: BaseException, *, debug: bool) -> by
     *debug* is that of `as_request_error`.
     """
     failure = sole_exception(failure)
-    if isinstance(failure, UnsupportedByPeer):
+    if isinstance(failure, UnsupportedByPeer) and failure.peer == "client":
         return error_json(unsupported_error(exchange.peer, failure))
     if isinstance(failure, InvalidPayload):  # the request was valid, so the handler's own result or request is not
         _LOG.error("%s failed", _name(exchange), exc_info=failure)
@@ -225,9 +226,9 @@ def unsupported_tool_result(exchange: Exchange, failure: BaseException) -> bytes
         2025-11-25, server/tools, "Error Handling": errors of a tool are results with `isError`.
     """
     failure = sole_exception(failure)
-    if not isinstance(failure, UnsupportedByPeer) or exchange.handler.method != "tools/call":
+    if not isinstance(failure, UnsupportedByPeer) or failure.peer != "client":
         return None
-    if exchange.peer.era == "stateless":
+    if exchange.handler.method != "tools/call" or exchange.peer.era == "stateless":
         return None
     text = f"The client does not support {failure.what}, which this tool needs: {failure.reason}"
     return msgspec.json.encode({"content": [{"type": "text", "text": text}], "isError": True})

@@ -120,6 +120,7 @@ def _message(frame: FrameType) -> str:
     source = linecache.getline(code.co_filename, line).strip()
     return (
         f"{code.co_qualname}() has blocked the event loop for about a second, at {code.co_filename}:{line}"
-        f"{f' ({source})' if source else ''}; no other request is served meanwhile; write `def` instead of "
-        "`async def`, so that it runs in a thread, or await an asynchronous call instead of the one that blocks"
+        f"{f' ({source})' if source else ''}; no other request is served meanwhile; await an asynchronous call "
+        "instead of the one that blocks, or, for a tool, resource or prompt, write `def` instead of `async def`, so "
+        "that it runs in a thread"
     )

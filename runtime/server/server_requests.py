@@ -171,10 +171,10 @@ def _progress_token(request: ServerRequest) -> object:
 def _reason(error: AdaptationError | UnknownMethod, peer: Peer, method: str) -> str:
     # An error with a pointer is about a part of the params; one without is about the whole request.
     if isinstance(error, UnknownMethod) or not senders(peer.revision, method, "params"):
-        return "its revision has no such request"
+        return "the client's revision has no such request"
     if not error.pointer:  # the revision has only other requests of this method, such as forms
         return error.reason
-    return f"its revision cannot express {error.pointer} of the params: {error.reason}"
+    return f"the client's revision cannot express {error.pointer} of the params: {error.reason}"
 
 
 def require_capability(peer: Peer, method: str, params: bytes | UnsetType) -> None:

@@ -94,10 +94,9 @@ class ChildProcess:
     ) -> None:
         shown_program, shown_directory = shown or (command[0], directory)
         program = hide_userinfo(shown_program)
-        if directory is not None and not Path(directory).is_dir():
-            raise UsageError(
-                f"{program!r} cannot be started: `directory` is {shown_directory!r}, which is not a directory"
-            )
+        if directory is not None and not (_is_folder(directory) and os.access(directory, os.X_OK)):
+            problem = f"`directory` is {shown_directory!r}, which is not a directory that this user may open"
+            raise UsageError(f"{program!r} cannot be started: {problem}")
         opened: list[int] = []
         try:
             child_ends = self._open_pipes(opened)
@@ -106,7 +105,7 @@ class ChildProcess:
             for fd in opened:
                 os.close(fd)
             cause = error if shown is None else None  # it names the program
-            is_file = Path(directory or "", command[0]).is_file()
+            is_file = os.path.isfile(Path(directory or "", command[0]))  # noqa: PTH113 (as in `_is_folder`)
             reason = _reason(error, shown_program, is_file=is_file)
             raise UsageError(f"{program!r} cannot be started: {reason}") from cause
         for fd in child_ends:
@@ -326,6 +325,10 @@ def _open_pidfd(pid: int) -> int | None:
     return None
 
 
+def _is_folder(path: str) -> bool:
+    return os.path.isdir(path)  # noqa: PTH112 (Path raises PermissionError before Python 3.14)
+
+
 def _reason(error: Exception, program: str, *, is_file: bool) -> str:
     if isinstance(error, FileNotFoundError) and " " in program:
         return "the program does not exist; in a list, write each argument as a separate item"
@@ -339,8 +342,8 @@ def _reason(error: Exception, program: str, *, is_file: bool) -> str:
         if os.sep in program:
             return "the program, or the interpreter in its first line, does not exist"
         return "the program is not on PATH"
-    if isinstance(error, PermissionError) and Path(program).is_dir():
+    if isinstance(error, PermissionError) and _is_folder(program):
         return "it is a folder; name a program or a Python file in it"
     if isinstance(error, PermissionError):
-        return "it is not executable"
+        return "it is not executable by this user"
     return (error.strerror if isinstance(error, OSError) else None) or str(error)

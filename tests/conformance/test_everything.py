@@ -157,7 +157,7 @@ async def test_a_tool_asks_the_user_where_that_is_possible(revision: str, name: 
         if revision in NO_FORMS:
             result = await client.call_tool(name, ARGUMENTS.get(name))
             assert result.is_error
-            assert "its revision has no such request" in told(result)[0]
+            assert "the client's revision has no such request" in told(result)[0]
             return
         result = await client.call_tool(name, ARGUMENTS.get(name))
 

@@ -311,11 +311,11 @@ async def test_without_redis_a_request_is_refused_at_once_and_later_served(redis
     async with server.running(), declared(server) as client:
         task = await create(client, "slow")
         with redis.paused():
-            with pytest.raises(RequestRefused, match="The task store does not answer; try again later"):
+            with pytest.raises(RequestRefused, match="The task store failed; try again later"):
                 await create(client, "slow")
             started = time.monotonic()
             for _ in range(20):
-                with pytest.raises(RequestRefused, match="The task store does not answer; try again later"):
+                with pytest.raises(RequestRefused, match="The task store failed; try again later"):
                     await ask(client, "tasks/get", taskId=task)
             elapsed = time.monotonic() - started
             gate.set()
@@ -347,7 +347,7 @@ async def test_a_locked_store_is_an_error_of_the_request_and_recovers(tmp_path: 
         task = await create(client, "slow")
         blocker = sqlite3.connect(path, isolation_level=None)
         blocker.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(RequestRefused, match="The task store does not answer; try again later") as refused:
+        with pytest.raises(RequestRefused, match="The task store failed; try again later") as refused:
             await create(client, "slow")
         gate.set()
         await anyio.sleep(0.1)  # the function ends while its result cannot be stored
@@ -363,7 +363,7 @@ async def test_a_damaged_store_is_an_error_of_each_request(tmp_path: Path) -> No
     server = bakery(path)
     path.write_bytes(b"this is not a database, but it is long enough to look like one" * 20)
     async with server.running(), declared(server) as client:
-        with pytest.raises(RequestRefused, match="The task store does not answer") as refused:
+        with pytest.raises(RequestRefused, match="The task store failed") as refused:
             await create(client, "forever")
         assert -32603 == refused.value.code
         assert {"tools"} <= set(await ask(client, "tools/list"))
@@ -626,7 +626,7 @@ async def test_a_full_disk_is_an_error_of_the_request_and_recovers(tmp_path: Pat
         gate.set()
         await anyio.sleep(0.1)  # the function ends while its result cannot be stored
         still = await ask(client, "tasks/get", taskId=task)
-        with pytest.raises(RequestRefused, match="The task store does not answer; try again later") as refused:
+        with pytest.raises(RequestRefused, match="The task store failed; try again later") as refused:
             await fill(client)
         database.execute("PRAGMA max_page_count = 1000000")
         done = await when(client, task, lambda found: found["status"] != "working")
@@ -643,7 +643,7 @@ async def test_a_store_that_is_damaged_while_it_is_used_is_an_error_of_each_requ
         store._connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
         store.close()
         path.write_bytes(path.read_bytes()[:4096] + b"damage" * 2000)
-        with pytest.raises(RequestRefused, match="The task store does not answer") as refused:
+        with pytest.raises(RequestRefused, match="The task store failed") as refused:
             await ask(client, "tasks/get", taskId=task)
         assert {"tools"} <= set(await ask(client, "tools/list"))
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 NO_TASK = "There is no such task"
-NO_STORE = "The task store does not answer; try again later"
+NO_STORE = "The task store failed; try again later"
 
 
 def engine_tasks(server: Server[Any]) -> Any:

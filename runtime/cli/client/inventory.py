@@ -223,7 +223,7 @@ async def fetch_list(client: Client, run: ClientRun, listing: Listing, max_items
     if not offers(known.capabilities, client.revision, listing.method):
         kind = listing.method.partition("/")[0]
         reason = f"the server has not declared the capability {kind}"
-        raise UnsupportedByPeer(revision=client.revision, what=listing.method, reason=reason)
+        raise UnsupportedByPeer(revision=client.revision, what=listing.method, reason=reason, peer="server")
     reader = ListReader(client, run, max_items)
     items, _ = await reader.read(listing)
     return items, reader.incomplete.get(listing.method, "")

@@ -115,10 +115,14 @@ class OriginCheck:
         if not self._any_host and host not in self._good_hosts:
             if host is None:
                 return f"the request has no Host header, which the server's {_HOSTS} requires"
+            if _parse_authority(host) is None:
+                return f"the Host {_quoted(host)} is not valid; send a host, such as example.com:8443"
             if not self._allows_host(host):
                 return f"the Host {_quoted(host)} is not allowed; add it to the server's {_HOSTS}"
             _remember(host, self._good_hosts)
         if origin is not None and not self._any_origin and origin not in self._good_origins:
+            if origin != "null" and _parse_origin(origin) is None:
+                return f"the Origin {_quoted(origin)} is not valid; send an origin, such as https://example.com:8443"
             if not self._allows_origin(origin):
                 return f"the Origin {_quoted(origin)} is not allowed; add it to the server's {_ORIGINS}"
             _remember(origin, self._good_origins)

@@ -241,13 +241,16 @@ async def send_unknown_session(send: Send, body: bytes = b"") -> None:
 
 
 async def send_unreachable(send: Send, error: ClusterUnavailable, body: bytes = b"") -> None:
-    """Refuse a request because the workers of the server cannot reach each other; *body* is that of a POST.
+    """Refuse a request that other workers take part in, and cannot now; *body* is that of a POST.
 
     Raises:
         ClientDisconnected: The client has closed its connection.
     """
     _LOG.debug("%s", error)
-    reason = "the workers of this server cannot reach each other now; try again"
+    reason = (
+        "the request cannot be served now: the workers of this server cannot reach each other, or this worker has no "
+        "room or is shutting down; try again"
+    )
     await send_error(send, 503, reason, headers=(RETRY_AFTER,), body=body)
 
 

@@ -89,7 +89,7 @@ def _finding(label: str, name: str, key: str, pointer: str, count: int) -> Findi
     having = _elsewhere(label, name).get(key)
     if having is None:
         return Finding("unknown key", pointer, f"no revision defines `{shown}` in {name}{more}")
-    return Finding("key of another revision", pointer, f"{label} has no `{shown}` ({having}){more}")
+    return Finding("key of another revision", pointer, f"{label} has no `{shown}` in {name} ({having}){more}")
 
 
 def _shown(key: str) -> str:

@@ -40,7 +40,8 @@ def check_definition(definition: msgspec.Struct, label: str) -> None:
     _check_annotations(definition, label)
     for name in definition.__struct_fields__:
         if isinstance(getattr(definition, name), bytes):  # which msgspec would write as Base64
-            raise UsageError(f"`{name}` in the decorator of {label} must be a string, not bytes")
+            wanted = {"annotations": "an object", "size": "an integer"}.get(name, "a string")
+            raise UsageError(f"`{name}` in the decorator of {label} must be {wanted}, not bytes")
     check_fields(definition, f"in the decorator of {label}")
     fault = sent_value_fault(models.decode(msgspec.json.encode(definition), kind))
     if fault is not None:
@@ -81,7 +82,9 @@ def check_unused(kind: str, key: str, added: Registered, existing: Registered | 
     """
     if existing is not None:
         remedies = {"resource": "give one of them another URI", "completion of": "remove one of them"}
-        remedy = "register it once" if added.label == existing.label else remedies.get(kind, "rename one of them")
+        remedy = remedies.get(kind, "rename one of them")
+        if added.label == existing.label:  # one function, or two of the same name
+            remedy = f"register it once, or, if there are two functions, {remedy}"
         raise UsageError(f"the {kind} {key!r} of {added.label} is registered already, by {existing.label}; {remedy}")
 
 

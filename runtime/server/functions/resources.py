@@ -224,7 +224,9 @@ def _check_variables(template: Template, signature: Signature) -> tuple[str, ...
         parameter = parameters.pop(variable.name, None)
         what = f"the variable {variable.name!r} of {template.text!r}"
         if parameter is None:
-            raise UsageError(f"{what} is not a parameter of {signature.label}; add it, or rename one of them")
+            raise UsageError(
+                f"no parameter of {signature.label} takes the value of {what}; add one, or rename one of them"
+            )
         where = f"parameter `{parameter.name}` of {signature.label}"
         if variable.optional and parameter.default is msgspec.NODEFAULT:
             raise UsageError(f"{what} is optional, but {where} has no default; add one")

@@ -111,7 +111,9 @@ def encode_result(value: object) -> bytes:
         raise UnsendableResult(_why_unsendable(value, error)) from error
     if b"null" in encoded and (found := nonfinite_number(value)) is not None:
         place = f" at {pointer_to(found[1])}" if found[1] else ""
-        raise UnsendableResult(f"{found[0]}{place}, which JSON cannot express; return a finite number, or None")
+        raise UnsendableResult(
+            f"{found[0]}{place}, which JSON cannot express; return a finite number, or None where that is allowed"
+        )
     return encoded
 
 

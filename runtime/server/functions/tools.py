@@ -209,7 +209,7 @@ class Tool(Struct, frozen=True):
         match error:
             case ToolError():
                 return error_result(str(error) or f"The tool {self.definition.name} failed.")
-            case RequestRefused():
+            case RequestRefused() | UnsupportedByPeer(peer="server"):
                 return error_result(f"The tool {self.definition.name} failed: {error}")
             case RequestError() | UnsupportedByPeer() | TransportClosed():
                 raise error

@@ -105,7 +105,7 @@ def parse(text: str) -> Template:
     variables: list[Variable] = []
     for literal, expression in _pieces(text):
         if variables and variables[-1].optional and (literal or expression):
-            raise _refused(text, "{?…} is not at the end; move it there")
+            raise _refused(text, "something follows {?…}; write the whole query as one {?…} at the end, such as {?a,b}")
         literals[-1] += in_ascii(literal)
         if not expression:
             continue
@@ -197,5 +197,8 @@ def _check(text: str, literals: Sequence[str], variables: Sequence[Variable]) ->
         )
     if not SCHEME.match(literals[0]):
         raise _refused(text, "it does not start with a scheme; write one, such as file:")
-    if variables and variables[-1].optional and any("?" in each or "#" in each for each in literals):
-        raise _refused(text, "it has '?' or '#' before {?…}; write the whole query as {?…}")
+    if variables and variables[-1].optional:
+        if any("#" in each for each in literals):
+            raise _refused(text, "it has '#' before {?…}, so {?…} would belong to the fragment; remove the fragment")
+        if any("?" in each for each in literals):
+            raise _refused(text, "it has '?' before {?…}; write the whole query as {?…}")

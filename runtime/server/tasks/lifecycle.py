@@ -397,4 +397,4 @@ def answering() -> Generator[None]:
         raise RequestError(ErrorCode.INTERNAL_ERROR, f"The task store is full: {full}; try again later") from None
     except StoreFailed as failure:
         _logger.warning("the task store failed: %s", failure)
-        raise RequestError(ErrorCode.INTERNAL_ERROR, "The task store does not answer; try again later") from None
+        raise RequestError(ErrorCode.INTERNAL_ERROR, "The task store failed; try again later") from None

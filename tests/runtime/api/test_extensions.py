@@ -113,6 +113,16 @@ async def test_an_extension_is_used_in_a_handshake_revision_on_request(revision:
     assert "6: " == without_meta["confirmation"]["text"][:3]
 
 
+async def test_before_the_handshake_a_method_of_an_extension_is_not_called_unsupported() -> None:
+    server = Server("rooms", revisions=["2025-11-25"])
+    server.extend(rooms(), handlers(), revisions=["2025-11-25"])
+    async with memory.wire(server) as wire:
+        await wire.send({"jsonrpc": "2.0", "id": 1, "method": RESERVE, "params": {"room": "5"}})
+        reply = await wire.receive()
+
+    assert {"code": -32600, "message": "the client has not sent initialize; send it first"} == reply["error"]
+
+
 @pytest.mark.spec("2025-11-25", "basic/utilities/tasks#associating-task-related-messages", "4690f9ed")
 @pytest.mark.spec("2025-11-25", "basic/utilities/tasks#related-task-metadata", "518a85f5")
 async def test_a_notification_of_an_extension_names_the_task_whose_function_sends_it() -> None:

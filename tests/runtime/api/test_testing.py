@@ -223,12 +223,12 @@ def initialized(revision: str, **more: object) -> dict[str, Any]:
         (
             "2025-03-26",
             {"result": {"content": [{"type": "text", "text": "hi", "_meta": {}}]}},
-            "at /result/content/0/_meta: 2025-03-26 has no `_meta`",
+            "at /result/content/0/_meta: 2025-03-26 has no `_meta` in TextContent",
         ),
         (
             "2025-11-25",
             {"result": {"content": [], "resultType": "complete"}},
-            "at /result/resultType: 2025-11-25 has no `resultType` (added in 2026-07-28)",
+            "at /result/resultType: 2025-11-25 has no `resultType` in CallToolResult (added in 2026-07-28)",
         ),
     ],
 )

@@ -86,7 +86,7 @@ async def test_one_function_may_answer_forms_and_pages(revision: Any) -> None:
 @pytest.mark.parametrize(
     ("revision", "reason"),
     [
-        ("2025-03-26", "its revision has no such request"),
+        ("2025-03-26", "the client's revision has no such request"),
         ("2025-06-18", "2025-06-18 has no URL elicitation, only forms."),
     ],
 )

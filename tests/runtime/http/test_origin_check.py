@@ -161,6 +161,14 @@ def test_a_refusal_names_the_host_and_the_setting() -> None:
     assert expected == guard().refusal({"host": "mcp.example.com"})
 
 
+def test_a_header_that_no_setting_can_allow_is_called_invalid() -> None:
+    host = "the Host 'a b' is not valid; send a host, such as example.com:8443"
+    assert host == guard().refusal({"host": "a b"})
+    origin = "the Origin 'file://' is not valid; send an origin, such as https://example.com:8443"
+    assert origin == guard().refusal({**HERE, "origin": "file://"})
+    assert "the Origin 'null' is not allowed" in str(guard().refusal({**HERE, "origin": "null"}))
+
+
 def test_a_request_without_a_host_is_told_what_it_lacks() -> None:
     expected = "the request has no Host header, which the server's `allowed_hosts` (--allow-host) requires"
     assert expected == guard().refusal({})

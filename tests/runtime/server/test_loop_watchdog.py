@@ -102,7 +102,7 @@ async def test_a_function_that_blocks_the_loop_is_logged_with_its_place(
             await (client.read_resource(name) if ":" in name else client.call_tool(name))
 
     assert f"{function} has blocked the event loop for about a second, at {__file__}:" in caplog.text
-    assert " (block()); no other request is served meanwhile; write `def` instead of `async def`" in caplog.text
+    assert " (block()); no other request is served meanwhile; await an asynchronous call" in caplog.text
 
 
 async def test_a_member_of_a_nursery_of_trio_is_logged_with_its_place(

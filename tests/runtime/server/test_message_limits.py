@@ -389,7 +389,7 @@ async def test_what_does_not_fit_into_the_response_to_a_batch_is_answered_with_a
     assert {-32603} == {each["code"] for each in refused}
     assert (
         "the responses to this batch have more than 20000 bytes (max_batch_bytes); send this request again, outside of "
-        "a batch"
+        "a batch, only if that does no harm"
     ) == refused[0]["message"]
     assert "result" in alone
 

@@ -92,9 +92,8 @@ def test_a_handler_whose_name_is_misspelt_is_refused_with_the_one_that_was_meant
         async def call_tol(self, params: Any, context: Any) -> Any:
             del params, context
 
-    assert "Misspelt has a method `call_tol`, which is never called; did you mean `call_tool`?" == refusal(
-        handlers=Misspelt()
-    )
+    advice = "did you mean `call_tool`? If only your own code calls it, name it `_call_tol`"
+    assert f"Misspelt has a method `call_tol`, which mcpgen never calls; {advice}" == refusal(handlers=Misspelt())
 
 
 @pytest.mark.parametrize("name", ["initialize", "ping", "set_level", "subscribe", "unsubscribe"])

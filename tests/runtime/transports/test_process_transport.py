@@ -134,6 +134,13 @@ def test_what_is_shown_of_a_process_holds_none_of_its_environment() -> None:
     assert "Process('cat -u')" == repr(Process("cat -u", environment={"TOKEN": "secret"}))
 
 
+async def test_a_directory_that_cannot_be_entered_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may enter every directory
+    with pytest.raises(UsageError, match=r"'cat' cannot be started: .* not a directory that this user may open$"):
+        async with Process("cat", directory=tmp_path).open(LIMITS):
+            pass
+
+
 async def test_what_cannot_be_started_is_named_with_the_reason_and_leaves_nothing(tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text("#!/nowhere/python\n", encoding="utf-8")
@@ -151,11 +158,11 @@ async def test_what_cannot_be_started_is_named_with_the_reason_and_leaves_nothin
         ),
         (Process(["/nowhere/cat"]), "'/nowhere/cat' cannot be started: the program"),
         (Process([script]), "or the interpreter in its first line, does not exist"),
-        (Process([plain]), "it is not executable"),
+        (Process([plain]), "it is not executable by this user"),
         (Process([empty]), "Exec format error"),
         (
             Process("cat", directory="/nowhere"),
-            "'cat' cannot be started: `directory` is '/nowhere', which is not a directory",
+            "'cat' cannot be started: `directory` is '/nowhere', which is not a directory that this user may open",
         ),
         (Process("cat", directory=plain), "which is not a directory"),
         (Process(["cat", "\ud800"]), "'cat' cannot be started"),

@@ -265,7 +265,7 @@ WRONG: Mapping[str, tuple[Callable[[], object], str]] = {
     ),
     "lists of handlers": (
         lambda: Server("x", handlers=Handlers(), cache_hints={"tools/list": HOUR}),
-        "`cache_hints` has 'tools/list', but the server has `handlers`; set `ttl_ms` and `cache_scope` in their ",
+        "`cache_hints` has 'tools/list', but the server has `handlers`; remove this hint; handlers of 2026-07-28 set ",
     ),
 }
 

@@ -14,7 +14,7 @@ from mcpgen.runtime.server.context import Context  # noqa: TC001 (functions are 
 from tests.runtime.server.functions.callers import META, Caller
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from mcpgen.runtime.server.functions.function_handlers import FunctionHandlers
 
@@ -349,10 +349,25 @@ def test_completions_of_nothing_are_refused(review: FunctionHandlers) -> None:
     with pytest.raises(UsageError, match=r"parameter `typed` of .* gets no value"):
         review.completion("review", "code")(wrong)
     review.completion("review", "code")(codes)
-    with pytest.raises(UsageError, match=r"is registered already, by .*; register it once"):
+    with pytest.raises(
+        UsageError,
+        match=r"is registered already, by .*; register it once, or, if there are two functions, remove one of them",
+    ):
         review.completion("review", "code")(codes)
     with pytest.raises(UsageError, match=r"is registered already, by .*; remove one of them"):
         review.completion("review", "code")(others)
+
+
+def test_two_functions_of_one_name_are_told_apart_in_the_advice(review: FunctionHandlers) -> None:
+    def made(reply: str) -> Callable[[], str]:
+        def inner() -> str:
+            return reply
+
+        return inner
+
+    review.prompt(made("a"))
+    with pytest.raises(UsageError, match=r"; register it once, or, if there are two functions, rename one of them$"):
+        review.prompt(made("b"))
 
 
 def test_a_completion_whose_parameters_have_other_types_is_refused(review: FunctionHandlers) -> None:

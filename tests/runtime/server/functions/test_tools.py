@@ -588,7 +588,10 @@ class Handle:
         (lambda: (each for each in "ab"), "it() returned a generator; return a list"),
         (lambda: map(str, "ab"), "it() returned a value of the type map, which is not a list; return a list"),
         ({"a": 1}.keys, "it() returned a value of the type dict_keys, which is not a list; return a list"),
-        (lambda: float("nan"), "it() returned nan, which JSON cannot express; return a finite number, or None"),
+        (
+            lambda: float("nan"),
+            "it() returned nan, which JSON cannot express; return a finite number, or None where that is allowed",
+        ),
         (lambda: "\ud800", "it() returned a value of the type str that cannot be written as JSON: 'utf-8' codec can't"),
         (lambda: [1, {"a": (Reading(x=float("-inf")),)}], "it() returned -inf at /1/a/0/x, which JSON cannot express"),
         (
