@@ -41,6 +41,8 @@ _OURS = frozenset({"initialize", "server/discover"})
 # A field has at least its name, its type and their quotes.
 _MIN_FIELD_BYTES: Final = 20
 
+_REPEAT: Final = "send this request again, outside of a batch, only if that does no harm"
+
 _EMPTY_RESULT = b"{}"
 _INTERNAL_ERROR = "the client failed to handle this request"
 
@@ -84,7 +86,7 @@ class BatchResponse:
     def add_result(self, message: bytes, request_id: RequestId) -> None:
         """Add the response to a request whose handler has ended; an error instead, if there is no room for it."""
         if len(message) > self._free_bytes:
-            reason = "the responses to this batch have too many bytes (max_batch_bytes); send this request alone"
+            reason = f"the responses to this batch have too many bytes (max_batch_bytes); {_REPEAT}"
             error = error_json(RequestError(ErrorCode.INTERNAL_ERROR, reason))
             self.messages.append(envelope.encode_error(request_id, error))
         else:

@@ -164,7 +164,8 @@ class _RecordedEndpoint:
 
 def _title(annotation: Annotation) -> str:
     about = f" of {annotation.method}" if annotation.method else ""
-    return f"the {annotation.kind}{about} {annotation.direction}"
+    kind = "malformed message" if annotation.kind == "malformed" else annotation.kind
+    return f"the {kind}{about} {annotation.direction}"
 
 
 def _shown(annotation: Annotation) -> str:

@@ -39,7 +39,9 @@ class HealthCheck:
     async def serve(self, state: AppState, method: str, path: str, send: Send) -> None:
         """Answer one request."""
         if method not in ("GET", "HEAD"):
-            await responses.send_error(send, 405, "this path accepts only GET and HEAD", headers=((b"allow", b"GET, HEAD"),))
+            await responses.send_error(
+                send, 405, "this path accepts only GET and HEAD", headers=((b"allow", b"GET, HEAD"),)
+            )
             return
         problem = ""
         if not path.endswith(_LIVE):

@@ -249,11 +249,21 @@ def test_a_request_sent_as_a_notification_is_a_violation() -> None:
     [
         (
             "2024-11-05",
-            [("/result/structuredContent", "2024-11-05 has no `structuredContent` in CallToolResult (added in 2025-06-18)")],
+            [
+                (
+                    "/result/structuredContent",
+                    "2024-11-05 has no `structuredContent` in CallToolResult (added in 2025-06-18)",
+                )
+            ],
         ),
         (
             "2025-03-26",
-            [("/result/structuredContent", "2025-03-26 has no `structuredContent` in CallToolResult (added in 2025-06-18)")],
+            [
+                (
+                    "/result/structuredContent",
+                    "2025-03-26 has no `structuredContent` in CallToolResult (added in 2025-06-18)",
+                )
+            ],
         ),
         ("2025-06-18", []),
         ("2025-11-25", []),
@@ -269,7 +279,9 @@ def test_a_key_of_another_revision_is_foreign(revision: str, expected: list[tupl
 def test_a_key_that_a_revision_has_dropped_is_foreign_to_it() -> None:
     (found,) = traced(asked("tools/call", '"name":"x","task":{}'))
 
-    assert [("/params/task", "2026-07-28 has no `task` in CallToolRequestParams (removed after 2025-11-25)")] == reasons(found)
+    assert [
+        ("/params/task", "2026-07-28 has no `task` in CallToolRequestParams (removed after 2025-11-25)")
+    ] == reasons(found)
 
 
 def test_a_foreign_key_in_every_member_of_a_list_is_told_once() -> None:
@@ -277,7 +289,9 @@ def test_a_foreign_key_in_every_member_of_a_list_is_told_once() -> None:
     opening = opened("2024-11-05", client_can="{}") + '> {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
     (found,) = after(opening, f'< {{"jsonrpc":"2.0","id":1,"result":{{"tools":[{tools}]}}}}\n')
 
-    assert [("/result/tools/0/title", "2024-11-05 has no `title` in Tool (added in 2025-06-18), 3 times")] == reasons(found)
+    assert [("/result/tools/0/title", "2024-11-05 has no `title` in Tool (added in 2025-06-18), 3 times")] == reasons(
+        found
+    )
 
 
 def test_a_key_that_no_revision_has_is_merely_noted() -> None:
