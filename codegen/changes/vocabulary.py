@@ -92,7 +92,11 @@ class Default(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Convert(msgspec.Struct, frozen=True, tag=True):
-    """Replace the value by what *function* returns. The function reports losses itself."""
+    """Replace the value by what *function* returns. The function reports losses itself.
+
+    At the errors of a method (``resources/read error``), the function must return an error of the target, or the same
+    object, which is then converted like any other error.
+    """
 
     function: Conversion
 
