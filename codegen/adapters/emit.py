@@ -239,7 +239,7 @@ class _Emitter:
             return [f"return {function}(value, at, losses)"]
         return [
             f"own = {function}(value, at, losses)",
-            f"return {way}_error(value, at, losses) if own is value else own",
+            f"return {function}({way}_error(value, at, losses), at, losses) if own is value else own",
         ]
 
     def _gone(self, gone: GoneMessage) -> str:
