@@ -1411,7 +1411,7 @@ def down_error(value: dict[str, Any], at: At, losses: Losses) -> Any:
 def down_resources_read_error(value: dict[str, Any], at: At, losses: Losses) -> Any:
     """Adapt the error of resources/read."""
     own = resource_not_found(value, at, losses)
-    return down_error(value, at, losses) if own is value else own
+    return resource_not_found(down_error(value, at, losses), at, losses) if own is value else own
 
 
 # 2026-07-28 to 2025-11-25: functions that only remove keys of other revisions
