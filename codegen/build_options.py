@@ -151,7 +151,7 @@ def _check_extension(options: BuildOptions) -> None:
     if not is_identifier(options.identifier):
         raise click.UsageError(
             "`--id` is not a valid identifier of an extension. Use a reverse domain name, a slash and a name, for "
-            "example `com.example/rooms`."
+            f"example `com.example/rooms`, and at most {names.MAX_LABEL_LENGTH} characters."
         )
 
 
@@ -220,7 +220,10 @@ def _no_base(room: SchemaRoom, document: dict[str, Any], label: str) -> Diagnost
     nearest, equal, either = nearest_revision(document, room)
     message = f"`--based-on` is missing; the nearest revision is {nearest}: {equal} of {either} definitions are equal"
     if equal == either:
-        message = f"`--based-on` is missing. The document equals that of {nearest}, but its label is {label}"
+        message = (
+            f"`--based-on` is missing. The document has the definitions of {nearest}, but `--revision` gives it the "
+            f"label {label}"
+        )
     return Diagnostic(
         code="MG318",
         message=message,

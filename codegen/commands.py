@@ -108,8 +108,8 @@ def _with_options(command: Callable[..., None]) -> Callable[..., None]:
 def build(*, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - the options, which click has checked
     """Generate the bindings of revisions, and the adapters between them.
 
-    Without --out, the command writes to generated/ of the checkout and also rebuilds the adapters and the blocking
-    client. --all also writes the registry that lists the revisions.
+    Without --out, the command writes to generated/ of the checkout, and also rebuilds the adapters, the extensions, the
+    blocking client, and the registry that lists the revisions.
 
     With --extension FILE, the bindings have only the types that the extension adds to those of its base.
 

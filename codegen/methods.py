@@ -187,11 +187,12 @@ class Methods:
         finding = Diagnostic(
             code="MG130",
             pointer=message.pointer,
-            message=f"there is no {stem}Result and no overlay names the result of {message.name}",
-            hint=f'Add [methods."{_constant(message, "method")}"] with its result to the overlay.',
+            message=f"there is no {stem}Result, and no overlay names an existing result of {message.name}",
+            hint=f'Name it in the overlay, as `result` in the table [methods."{_constant(message, "method")}"].',
             severity="warning",
         )
-        self.diagnostics.append(finding)
+        if finding not in self.diagnostics:  # both sides can send one request
+            self.diagnostics.append(finding)
         return ir.Named(name="Result") if "Result" in self._schema.definitions else ir.Mapping(value=ir.Anything())
 
     def _capability(self, side: Side, method: str) -> tuple[str, ...]:

@@ -154,8 +154,11 @@ def _check(content: Content, target: Path) -> None:
         _refuse("MG402", f"cannot look into {target}: {error}", "Give --out a folder that you may write.")
     door = target / "__init__.py"
     if door.is_file() and _text(door).partition("\n")[0] != content["__init__.py"].partition("\n")[0]:
-        hint = "Give another --out or --revision: labels that differ only in punctuation share a folder."
-        _refuse("MG401", f"{target} holds the bindings of another revision", hint)
+        hint = (
+            "Give another --out. Labels that differ only in punctuation share a folder, and so do extensions with the "
+            "same name after the slash."
+        )
+        _refuse("MG401", f"{target} holds the bindings of another revision or extension", hint)
     if foreign:
         if _is_ours(foreign[0]):
             more = "If a build with more options wrote it, such as `--adapters`, add them. Otherwise move it."

@@ -67,4 +67,5 @@ def _absent(message: str, reason: str = "") -> Diagnostic:
 
 
 def _twice(message: str) -> Diagnostic:
-    return Diagnostic(code="MG316", message=message, hint="Delete one of the two [[errors]] tables.")
+    hint = "Delete or correct an [[errors]] table. mcpgen itself has those of JSON-RPC, for every document."
+    return Diagnostic(code="MG316", message=message, hint=hint)

@@ -42,7 +42,7 @@ _HINTS = {
     "MG122": "Use the same keywords for the property in both members, or patch one of them in the overlay.",
     "MG123": "Write the schema without `allOf`, or patch it in the overlay.",
     "MG124": "Move the other keywords into each member of `anyOf`, or patch the schema in the overlay.",
-    "MG125": "Add a value that matches the type and the bounds, or remove these.",
+    "MG125": "Remove `enum` or `const`, or correct the keywords that exclude all of its values.",
     "MG126": "Use a string or an integer without `enum`, and list the values in the description.",
     "MG201": "Rename one of the definitions.",
     "MG210": "Make the inline type a definition, with an [[extract]] in the overlay.",
@@ -360,8 +360,11 @@ class _Parser:
 
     def _fixed(self, node: SchemaObject, pointer: str) -> ir.TypeRef:
         """Return the values of a ``const`` or ``enum`` that also match the ``type`` and the bounds beside it."""
+        if not node.fixed:
+            self._report("MG125", pointer, "`enum` does not contain the value of `const`")
+            return ir.Anything()
         admitted: list[ir.Constant] = []
-        for value in node.fixed or ():
+        for value in node.fixed:
             if isinstance(value, float):
                 self._report("MG110", pointer, f"{value!r} cannot be a constant")
             elif not node.types or not json_types(value).isdisjoint(node.types):

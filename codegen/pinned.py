@@ -115,7 +115,7 @@ class SchemaRoom:
         try:
             content = (root / PINNED).read_bytes()
         except OSError as error:
-            raise Refused([_unusable(str(error))]) from error
+            raise Refused([_unusable(error.strerror or str(error), problem="cannot be read")]) from error
         self.pins: Pins = load_pins(content)
 
     @property
@@ -227,9 +227,9 @@ def _is_date(text: str) -> bool:
     return True
 
 
-def _unusable(reason: str) -> Diagnostic:
+def _unusable(reason: str, *, problem: str = "is not valid") -> Diagnostic:
     hint = "Restore schema/PINNED.toml from version control."
-    return Diagnostic(code="MG302", message=f"{PINNED} is not valid: {reason}", hint=hint)
+    return Diagnostic(code="MG302", message=f"{PINNED} {problem}: {reason}", hint=hint)
 
 
 def _changed(message: str) -> Diagnostic:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import Struct, to_builtins
 
+from mcpgen.codegen import names
 from mcpgen.codegen.checkout import find_checkout
 from mcpgen.codegen.console import echo_diagnostics, echo_json, refusals_reported
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
@@ -179,9 +180,10 @@ def _add_extension(
     identifier, base = origin.identifier or (known.id if known else ""), origin.base or (known.base if known else "")
     if not is_identifier(identifier):
         message = (
-            f"`--id` is not a valid identifier of an extension: {identifier!a}. Use a reverse domain name, a slash "
+            f"`--id` is not a valid identifier of an extension: {identifier!a}. Use a reverse domain name, a slash and "
+            f"a name, for example `com.example/rooms`, and at most {names.MAX_LABEL_LENGTH} characters."
         )
-        raise click.BadParameter(f"{message}and a name, for example `com.example/rooms`.", param_hint="--id")
+        raise click.BadParameter(message, param_hint="--id")
     if not base or not origin.source:
         missing = "--source" if base else "--base"
         raise click.UsageError(f"`{missing}` is missing: schema/PINNED.toml records it for each extension.")

@@ -332,5 +332,8 @@ def _write(target: Path, content: bytes) -> None:
 
 
 def _differs(message: str, path: tuple[str | int, ...]) -> Diagnostic:
-    hint = "If the official document has changed, review the change before you add it to `schema/`."
+    hint = (
+        "If the official document has changed, review the change. `mcpgen schema add` adds the new document: that of a "
+        "revision under another label, that of an extension with `--replace`."
+    )
     return Diagnostic(code="MG306", pointer=pointer_to(*path), message=message, hint=hint)

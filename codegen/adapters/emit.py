@@ -235,8 +235,12 @@ class _Emitter:
 
     def _own_error(self, message: MessagePlan, plan: DirectionPlan, way: str) -> list[str]:
         function = "" if message.own_error is None else message.own_error.function
-        value = f"{way}_error(value, at, losses)" if plan.errors else "value"
-        return [f"return {function}({value}, at, losses)"]
+        if not plan.errors:
+            return [f"return {function}(value, at, losses)"]
+        return [
+            f"own = {function}(value, at, losses)",
+            f"return {function}({way}_error(value, at, losses), at, losses) if own is value else own",
+        ]
 
     def _gone(self, gone: GoneMessage) -> str:
         self._lines.helpers.add("Gone")

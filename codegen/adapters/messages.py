@@ -43,7 +43,7 @@ class MessagePlan(msgspec.Struct, frozen=True, kw_only=True):
         params: The conversion of the params; None if the target lacks the method.
         result: The conversion of the result; None also for a notification.
         error: Whether the method can have errors.
-        own_error: A declared conversion of its errors, which runs after codes are mapped.
+        own_error: A declared conversion of its errors. It runs before the codes are mapped, and once more after that.
         no_error: The reason why the target cannot answer with an error.
         gone: The senders that the target does not allow, with reasons.
     """

@@ -151,9 +151,10 @@ def one_block(blocks: list[dict[str, Any]], at: At, losses: Losses) -> dict[str,
     if len(blocks) == 1:
         only = blocks[0]
         return tool_note(only, at, losses) if only["type"] in {"tool_use", "tool_result"} else only
-    losses.degraded(at, "Several content blocks became one, because 2025-06-18 allows one in a sampling message.")
     if all(block["type"] in {"image", "audio"} for block in blocks):
+        losses.degraded(at, "Only the first content block is left, because 2025-06-18 allows one in a message.")
         return blocks[0]
+    losses.degraded(at, "Several content blocks became one text, because 2025-06-18 allows one block in a message.")
     return {"type": "text", "text": "\n\n".join(map(note, blocks))}
 
 

@@ -208,9 +208,9 @@ def resource_not_found(error: dict[str, Any], _at: At, _losses: Losses) -> dict[
     """Return an error of ``resources/read``, with code -32002 if its data names the resource."""
     data: object = error.get("data")
     uri: object = cast("dict[str, object]", data).get("uri") if isinstance(data, dict) else None
-    if error["code"] != -32602 or not isinstance(uri, str):  # noqa: PLR2004 - invalid parameters
+    if error["code"] not in {-32602, -32002} or not isinstance(uri, str):
         return error
-    return {**error, "code": -32002}
+    return {**error, "code": -32002}  # a copy, also if the code is -32002: it is kept, without a loss
 
 
 STEP = Step(

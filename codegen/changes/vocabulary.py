@@ -92,7 +92,11 @@ class Default(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Convert(msgspec.Struct, frozen=True, tag=True):
-    """Replace the value by what *function* returns. The function reports losses itself."""
+    """Replace the value by what *function* returns. The function reports losses itself.
+
+    At the errors of a method (``resources/read error``), the function must return an error of the target, or the same
+    object. That is then converted like any other error, and the function is called once more, with the result.
+    """
 
     function: Conversion
 

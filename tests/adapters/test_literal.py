@@ -65,6 +65,25 @@ def test_a_resource_that_is_not_there_has_a_code_of_its_own_before_2026_07_28() 
     assert error == adapted(E, D, "tools/call", "error", error)
 
 
+@pytest.mark.parametrize("target", [A, B, C, D])
+def test_a_missing_resource_of_2026_07_28_with_the_older_code_loses_nothing(target: str) -> None:
+    error = {"code": -32002, "message": "Resource not found", "data": {"uri": "file:///x"}}
+    kept = route(E, target, "resources/read", "error").adapt(error)
+    without_uri = route(E, target, "resources/read", "error").adapt({"code": -32002, "message": "no"})
+
+    assert (error, ()) == (kept.value, tuple(kept.losses))
+    assert -32602 == without_uri.value["code"]
+    assert [("degraded", "/code")] == [(each.severity, each.pointer) for each in without_uri.losses]
+
+
+def test_an_error_that_becomes_a_missing_resource_stays_one() -> None:
+    error = {"code": -32022, "message": "no", "data": {"uri": "file:///x"}}
+    once = adapted(E, D, "resources/read", "error", error)
+
+    assert -32002 == once["code"]
+    assert once == adapted(E, D, "resources/read", "error", adapted(D, E, "resources/read", "error", once))
+
+
 @pytest.mark.spec(E, "basic/index#error-codes")
 def test_a_code_outside_the_range_of_json_rpc_is_the_applications() -> None:
     error = {"code": -1, "message": "mine"}

@@ -444,7 +444,7 @@ def test_several_blocks_become_one(blocks: list[Any], block: Any, losses: list[s
     assert (block, [(each, "x") for each in losses]) == converted(to_d.one_block, blocks)
 
 
-@pytest.mark.parametrize(("blocks", "reason"), [([], "The empty list"), ([IMAGE, AUDIO], "Several content blocks")])
+@pytest.mark.parametrize(("blocks", "reason"), [([], "The empty list"), ([IMAGE, AUDIO], "Only the first")])
 def test_the_reason_depends_on_the_number_of_blocks(blocks: list[Any], reason: str) -> None:
     way = definition_route("2025-11-25", "2025-06-18", "SamplingMessage")
     (loss,) = way.adapt({"role": "user", "content": blocks}).losses

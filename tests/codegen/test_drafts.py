@@ -101,8 +101,8 @@ def test_without_a_base_an_official_document_with_another_label_is_named(tmp_pat
     result = run(SchemaRoom().document(BASE), tmp_path)
 
     assert 2 == result.exit_code
-    said = f"`--based-on` is missing. The document equals that of {BASE}, but its label is next"
-    assert f"MG318 error: {said}\n" in result.stderr
+    assert "MG318 error: `--based-on` is missing." in result.stderr
+    assert f"The document has the definitions of {BASE}, but `--revision` gives it the label next\n" in result.stderr
 
 
 def test_an_older_draft_is_nearest_to_the_revision_that_it_came_from(tmp_path: Path) -> None:

@@ -247,6 +247,7 @@ def test_check_compares_an_extension_with_a_fresh_build(tmp_path: Path) -> None:
     ("options", "expected"),
     [
         (["--id", "rooms"], "`--id` is not a valid identifier"),
+        (["--id", f"com.example/{'a' * 80}"], "at most 80 characters"),
         (["--all"], "`--extension` cannot be combined with"),
         (["--base", ""], "`--extension FILE` needs"),
     ],
@@ -256,6 +257,15 @@ def test_wrong_options_are_a_wrong_use(options: list[str], expected: str, tmp_pa
 
     assert 2 == result.exit_code
     assert expected in result.stderr
+
+
+def test_an_extension_of_the_same_name_is_not_overwritten(tmp_path: Path) -> None:
+    run(tmp_path, {"$defs": {"Room": obj()}})
+    result = run(tmp_path, {"$defs": {"Room": obj()}}, "--id", f"org.another/{IDENTIFIER.partition('/')[2]}")
+
+    assert 1 == result.exit_code
+    assert "holds the bindings of another revision or extension" in result.stderr
+    assert "so do extensions with the same name after the slash" in result.stderr
 
 
 def test_options_of_extensions_need_an_extension(tmp_path: Path) -> None:

@@ -191,8 +191,11 @@ class ClientRun:
         try:
             async with connect(self.target.transport, limits=self._limits) as client:
                 self._screen.line(f"The server speaks {client.revision}.")
-        except McpgenError:
+        except NoCommonRevision:
             self._screen.line("The server speaks no revision that mcpgen knows.")
+        except McpgenError as error:  # of another kind: the second process may not get a lock, for example
+            self._screen.line("To find out which revision the server speaks, mcpgen connected again. This failed:")
+            self._report(error)
 
     def _report(self, error: McpgenError) -> None:
         if isinstance(error, ServerExited):

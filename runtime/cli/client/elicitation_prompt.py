@@ -35,7 +35,7 @@ _BAR: Final = "│ "  # before text of the server
 # The label before the command, the URL, or the name in a host's configuration.
 _LABELS: Final = {"command": "its command", "url": "its URL", "server": "configured as"}
 _INDENT: Final = "  "
-_COMMANDS: Final = "At each question you can also type :back, :skip (no answer), :decline or :cancel (or Ctrl-D)."
+_COMMANDS: Final = "At each field you can also type :back, :skip (no answer), :decline or :cancel (or Ctrl-D)."
 
 _Leave: TypeAlias = Literal["decline", "cancel"]
 

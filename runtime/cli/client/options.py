@@ -117,7 +117,9 @@ _NO_CACHE: Final = click.option(
     is_flag=True,
     help="Do not use the file in which mcpgen remembers which servers need `initialize`.",
 )
-_QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Hide the standard error of the server's process.")
+_QUIET: Final = click.option(
+    "-q", "--quiet", is_flag=True, help="Hide the standard error of the server's process, unless the server fails."
+)
 SERVER: Final = (_QUIET, _NO_CACHE, _REVISION, _JSON, _TIMEOUT, _ENV, _CWD, _HEADER, _BEARER, CONFIG, SERVER_NAME)
 CLIENT: Final = (*SERVER, _ROOT, _LOG_LEVEL)
 

@@ -40,7 +40,9 @@ _INTERRUPTED: Final = 130
     "Ctrl-C."
 )
 @click.option("--host", "host_name", type=click.Choice(list(HOSTS)), required=True, help="The host to configure.")
-@click.option("--name", metavar="NAME", help="Name of the server in the host. Default: the name of the file.")
+@click.option(
+    "--name", metavar="NAME", help="Name of the server in the host. Default: the name of the file, without .py."
+)
 @click.option(
     "--env", multiple=True, metavar="KEY=VALUE", help="Set an environment variable of the server. Repeatable."
 )

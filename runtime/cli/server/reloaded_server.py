@@ -57,8 +57,8 @@ _MAX_WAITING_BYTES: Final = 16 * 1024 * 1024
 _REPEATED: Final = ("initialize", "notifications/initialized", "logging/setLevel")
 
 _RESTARTED: Final = "the server was restarted because a file changed; send the request again"
-_IS_BUSY: Final = "the server does not read its messages; wait for its responses, then send the request again"
-_IS_AWAY: Final = "the server does not run, because it has failed; its standard error has the reason"
+_IS_BUSY: Final = "the server restarts, or reads its messages too slowly; wait, then send the request again"
+_IS_AWAY: Final = "the server has exited, and starts again when a file changes; its standard error may give the reason"
 
 
 class _Process(Channel, Protocol):

@@ -308,6 +308,18 @@ def test_a_server_that_does_not_speak_the_revision_is_told_with_what_it_does(rev
     assert f"Error: no revision in common: the client offered {revision}, {said}\n" == err
 
 
+def test_a_second_connection_that_fails_says_nothing_about_revisions(tmp_path: Path) -> None:
+    once, path, lock = server(tmp_path, "pass"), tmp_path / "program.py", str(tmp_path / "lock")
+    first = f"import os, sys\nos.path.exists({lock!r}) and sys.exit('locked')\nopen({lock!r}, 'w').close()\n"
+    path.write_text(first + path.read_text(encoding="utf-8"), encoding="utf-8")
+    status, _, err = run("inspect", once, "--revision", "2026-07-28")
+
+    assert 1 == status
+    assert "mcpgen connected again. This failed:\nError: the server " in err
+    assert "locked" in err
+    assert "no revision that mcpgen knows" not in err
+
+
 # --- what goes wrong
 
 
