@@ -127,6 +127,8 @@ def _check_of(schema: Mapping[str, object], *, is_python: bool) -> Callable[[obj
         return _count_hosts
     if kind == "fraction":
         return _count_fraction
+    if kind == "generator":
+        return _refuse_text
     return partial(_count_calls, 1) if calls_library(schema) else None
 
 
@@ -140,6 +142,13 @@ def _count_hosts(value: object) -> object:
             spent.problem = f"Expected at most {MAX_CHARS} characters in a host that is not ASCII"
             raise ValueError(spent.problem)
         _count_calls(authority[1].count(","), value)
+    return value
+
+
+def _refuse_text(value: object) -> object:
+    """Refuse a text in place of an array: pydantic would make a list of its characters, and then accept it."""
+    if isinstance(value, str):
+        raise ValueError("Expected an array, not a string")  # noqa: TRY004 (pydantic does not catch a TypeError)
     return value
 
 
