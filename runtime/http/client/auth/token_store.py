@@ -125,6 +125,11 @@ class FileTokenStore:
     def __repr__(self) -> str:
         return f"FileTokenStore({str(self._folder)!r})"
 
+    @property
+    def is_default(self) -> bool:
+        """Whether this is the store of the commands."""
+        return self._folder == state_folder() / "tokens"
+
     async def load(self, key: str) -> bytes | None:
         """Return the document under *key*; None if there is none.
 
