@@ -165,15 +165,19 @@ class InvalidPayload(PeerError):  # noqa: N818 (as the tree above names it)
     Attributes:
         what: The name of the value, such as ``the result of tools/call``.
         reason: Why it is not allowed.
+        is_refused: Whether the value may be valid, and is refused for another reason, such as a limit.
     """
 
-    def __init__(self, *, revision: str, pointer: str, what: str, reason: str) -> None:
+    def __init__(self, *, revision: str, pointer: str, what: str, reason: str, is_refused: bool = False) -> None:
         super().__init__(revision=revision, pointer=pointer)
         self.what = what
         self.reason = reason
+        self.is_refused = is_refused
 
     def __str__(self) -> str:
         place = f" at {printable(self.pointer)}" if self.pointer else ""
+        if self.is_refused:
+            return f"{self.what} was refused{place}: {printable(self.reason)}"
         verb = "are" if self.what.startswith("the params") else "is"
         named = f" in {self.revision}" if self.revision else ""
         return f"{self.what} {verb} not valid{named}{place}: {printable(self.reason)}"
@@ -188,13 +192,9 @@ class InvalidStructuredContent(InvalidPayload):
 
     def __init__(self, *, revision: str, pointer: str, tool: str, reason: str, result: object) -> None:
         what = f"the structured content of the tool {tool[:100]!r}"
-        super().__init__(revision=revision, pointer=pointer, what=what, reason=reason)
+        # Content that cannot be checked is refused, too.
+        super().__init__(revision=revision, pointer=pointer, what=what, reason=reason, is_refused=True)
         self.result = result
-
-    def __str__(self) -> str:
-        # Not "is not valid": content that cannot be checked is refused, too.
-        place = f" at {printable(self.pointer)}" if self.pointer else ""
-        return f"{self.what} was refused{place}: {printable(self.reason)}"
 
 
 class MalformedFrame(PeerError):  # noqa: N818 (as the tree above names it)
@@ -345,19 +345,20 @@ class RequestTimedOut(McpgenError, TimeoutError):  # noqa: N818 (as the tree abo
         server: The server, if the time to connect ended before it was ready; None if it did not answer a later request.
     """
 
-    def __init__(self, method: str, seconds: float, server: str | None = None) -> None:
+    def __init__(self, method: str, seconds: float, server: str | None = None, *, event: str = "") -> None:
         self.method = method
         self.seconds = seconds
         self.server = server
+        self._event = event or f"{method} was not answered"  # what did, or did not, happen within the time
         super().__init__(method)  # a TimeoutError takes two arguments as errno and its text
 
     def __str__(self) -> str:
-        what = f"{self.method} was not answered" if self.server is None else f"the server {self.server!r} was not ready"
+        what = self._event if self.server is None else f"the server {self.server!r} was not ready"
         return f"{what} within {seconds_text(self.seconds)}"
 
 
 class NoCommonRevision(McpgenError):  # noqa: N818 (as the tree above names it)
-    """Client and server have no revision in common.
+    """Client and server have no revision in common, or the server refuses a revision that both have.
 
     Attributes:
         offered: The revisions that the client offered.
@@ -378,7 +379,10 @@ class NoCommonRevision(McpgenError):  # noqa: N818 (as the tree above names it)
         none = "the server supports none of them" if len(self.offered) > 1 else "the server does not support it"
         theirs = f"the server speaks {', '.join(listed)}" if listed else none
         why = f" ({printable(self.reason[: 10 * _MAX_REVISION_CHARS])})" if self.reason else ""
-        return f"no revision in common: the client offered {', '.join(self.offered)}, {theirs}{why}"
+        # A server can refuse a revision that it lists.
+        is_refused = not set(self.offered).isdisjoint(self.supported)
+        problem = "client and server could not agree on a revision" if is_refused else "no revision in common"
+        return f"{problem}: the client offered {', '.join(self.offered)}, {theirs}{why}"
 
 
 class RequestLost(McpgenError):  # noqa: N818 (as the tree above names it)

@@ -311,7 +311,8 @@ class Client(BaseClient):
         _LOG.warning("the list of %s is cut: %s", name, reason)
 
     def _endless(self, name: str, reason: str) -> InvalidPayload:
-        return InvalidPayload(revision=self.revision, pointer="/nextCursor", what=f"the list of {name}", reason=reason)
+        what = f"the list of {name}"
+        return InvalidPayload(revision=self.revision, pointer="/nextCursor", what=what, reason=reason, is_refused=True)
 
 
 def _mapping(arguments: object) -> dict[str, Any]:

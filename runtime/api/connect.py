@@ -282,7 +282,7 @@ def as_transport(target: Any, auth: Any = None) -> Transport:
     """
     if isinstance(target, str) and is_url(target):
         return Http(target, auth=auth)
-    if auth is not None and isinstance(target, Transport):
+    if auth is not None and isinstance(target, Http):
         raise UsageError("`auth` is for a URL; write it into the transport: connect(Http(url, auth=…))")
     if auth is not None:
         raise UsageError("`auth` is for a URL, but `target` is not a URL; leave `auth` out")
@@ -344,7 +344,10 @@ def _features(options: Mapping[str, Any], native_revision: str) -> ClientFeature
     made = ClientFeatures(handlers, capabilities=capabilities, info=_info(options), extensions=extensions)
     if made.native_revision != native_revision:
         written_in = made.native_revision
-        raise UsageError(f"`handlers` uses the types of {written_in}; pass native_revision={written_in!r}")
+        raise UsageError(
+            f"`handlers` uses the types of {written_in}; write connect(…, native_revision={written_in!r}), or use the "
+            f"types of {native_revision}"
+        )
     return made
 
 

@@ -27,12 +27,19 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULTS", "Options", "refuse_unknown"]
 
 # Options that users look for in `connect`, and where they are.
-_OF_PROCESS = "it is an option of Process: connect(Process(command, environment=…, directory=…))"
 _OF_LIMITS = "time limits are options of ClientLimits: connect(…, limits=ClientLimits(call_seconds=…))"
-_OF_HTTP = "it is an option of Http: connect(Http(url, headers=…))"
+_OF_HTTP = {"headers": "headers", "client": "client", "http_client": "client"}
+_OF_PROCESS = {
+    "env": "environment",
+    "environment": "environment",
+    "cwd": "directory",
+    "directory": "directory",
+    "on_stderr": "on_stderr",
+    "inherit_environment": "inherit_environment",
+}
 _ELSEWHERE = {
-    **dict.fromkeys(("headers", "client", "http_client"), _OF_HTTP),
-    **dict.fromkeys(("env", "environment", "cwd", "directory", "on_stderr", "inherit_environment"), _OF_PROCESS),
+    **{each: f"write connect(Http(url, {name}=…))" for each, name in _OF_HTTP.items()},
+    **{each: f"write connect(Process(command, {name}=…))" for each, name in _OF_PROCESS.items()},
     **dict.fromkeys(("timeout", "timeout_seconds", "call_seconds", "connect_seconds"), _OF_LIMITS),
 }
 

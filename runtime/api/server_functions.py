@@ -188,12 +188,13 @@ class ServerFunctions(Registrations):
             UsageError: No handler of this server gets its requests, or it is of another revision.
         """
         table = self._engine.handlers
-        known = table.methods(table.native_revision).CLIENT_REQUESTS
+        revision, methods = table.native_revision, table.methods(table.native_revision)
+        known = methods.CLIENT_REQUESTS
         if known.get(method.name) is not method:
-            raise UsageError(
-                f"`{method.name}` is not a method of {table.native_revision} that a server handles; use a constant of "
-                f"mcpgen.generated.v{table.native_revision.replace('-', '_')}.methods, such as methods.CALL_TOOL"
-            )
+            problem = f"`{method.name}` is not a method of {revision} that a server handles"
+            if method.name in known:
+                problem = f"the constant for `{method.name}` is not of {revision}, the native revision of this server"
+            raise UsageError(f"{problem}; use a constant of {methods.__name__}, such as methods.CALL_TOOL")
         if not table.is_handled(method.name):
             raise UsageError(
                 f"mcpgen itself answers {method.name}, and calls no middleware for it; remove this middleware"

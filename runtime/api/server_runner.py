@@ -24,12 +24,7 @@ __all__ = [
 ]
 
 # Options of other frameworks for the same thing.
-_OVER_HTTP: Final = 'to serve over HTTP, give the address: run(http="127.0.0.1:8000")'
-_ELSEWHERE: Final = {
-    "transport": f"to serve on stdio, leave it out; {_OVER_HTTP}",
-    "host": _OVER_HTTP,
-    "port": _OVER_HTTP,
-}
+_ELSEWHERE: Final = {"transport": "to serve on stdio, leave it out; ", "host": "", "port": ""}
 
 
 PYTHON_VARIABLES: Final = ("PYTHONPATH", "PYTHONHOME")
@@ -88,7 +83,8 @@ async def run_async(server: Server[Any], http: str | None, options: Mapping[str,
 def _check_options(name: str, http: str | None, options: Mapping[str, Any]) -> None:
     for each in options:
         if each in _ELSEWHERE:
-            raise UsageError(f"{name}() has no option `{each}`; {_ELSEWHERE[each]}")
+            over_http = f'to serve over HTTP, give the address: {name}(http="127.0.0.1:8000")'
+            raise UsageError(f"{name}() has no option `{each}`; {_ELSEWHERE[each]}{over_http}")
     if options:
         from mcpgen.runtime.http.server.application_options import Options  # noqa: PLC0415 (a server over stdio needs no HTTP)
 

@@ -218,7 +218,7 @@ class BaseClient:
             resource_subscriptions=list(dict.fromkeys(uris)),
         )
         if wanted == SubscriptionFilter() and not filters:
-            raise UsageError("listen() needs at least one argument; write, for example, listen(tools=True)")
+            raise UsageError("listen() has nothing to listen for; write, for example, listen(tools=True)")
         return self._engine.listen(wanted, filters)
 
     async def ping(self) -> None:

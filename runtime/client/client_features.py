@@ -98,7 +98,10 @@ class ClientFeatures:
         capabilities = self.capabilities(revision)
         if not is_stateless and not has_capability(capabilities, ("roots", "listChanged")):
             if not has_capability(capabilities, ("roots",)):
-                raise UsageError("this client offers no roots; pass a function: connect(…, roots=function)")
+                raise UsageError(
+                    "this client offers no roots; pass a function: connect(…, roots=function), or with handlers: "
+                    "override list_roots, and connect(…, capabilities={'roots': {'listChanged': True}})"
+                )
             raise UsageError(
                 "this client has declared that its roots do not change; pass a function instead of a list: connect(…, "
                 "roots=function), or with handlers: connect(…, capabilities={'roots': {'listChanged': True}})"

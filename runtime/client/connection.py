@@ -173,7 +173,8 @@ class ClientConnection:
             or self._notifications_bytes + size > limits.max_notices_bytes
         ):
             self.session.warn(
-                "a notification is dropped: too many wait for their handlers (max_notices, max_notices_bytes)"
+                "a notification is dropped: with it, too many notifications or bytes would wait for their handlers "
+                "(max_notices, max_notices_bytes)"
             )
             return
         if not isinstance(params, UnsetType):

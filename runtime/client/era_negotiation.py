@@ -300,7 +300,9 @@ class _Negotiation:
             session.forget(self._open_probe)
         revision: str = _decode(response, offer, "initialize", _Version).protocol_version
         if revision not in self._handshake:
-            raise NoCommonRevision(offered=self._offered, supported=[revision[:40]])
+            is_stateless = revision in self._stateless
+            reason = f"the result of initialize names {revision}, which has no initialize" if is_stateless else ""
+            raise NoCommonRevision(offered=self._offered, supported=[revision[:40]], reason=reason)
         valid = self._valid(response, revision, "initialize", bindings(revision).models.InitializeResult)
         found: _InitializeResult = _decode(valid, revision, "initialize", _InitializeResult)
         session.agree(server_peer(revision, found.capabilities, found.server_info, found.instructions))

@@ -134,8 +134,8 @@ class ClientExtension:
                 f"the server answered with a {type(result).__name__} of {self.id}; give the handlers of the extension "
                 "a method `finish_result`, or call the method with the `ClientMethods` of its package"
             )
-            what = f"the result of {method}"
-            raise InvalidPayload(revision=self.extension.base or "", pointer="/resultType", what=what, reason=reason)
+            what, base = f"the result of {method}", self.extension.base or ""
+            raise InvalidPayload(revision=base, pointer="/resultType", what=what, reason=reason, is_refused=True)
         return await finish(result, context)
 
     def has(self, method: Any) -> bool:

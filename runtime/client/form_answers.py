@@ -92,7 +92,8 @@ def _field_mismatch(value: Any, field: Mapping[str, Any]) -> str | None:
         not isinstance(each, str) or each not in known for each in (value if kind == "array" else [value])
     ):
         more = ", …" if len(options) > _MAX_LISTED else ""
-        return f"must be one of {', '.join(map(repr, options[:_MAX_LISTED]))}{more}"
+        problem = "may contain only" if kind == "array" else "must be one of"
+        return f"{problem} {', '.join(map(repr, options[:_MAX_LISTED]))}{more}"
     if kind == "string" and not _has_format(value, field.get("format")):
         return f"must have the format {field['format']}"
     return None

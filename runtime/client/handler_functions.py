@@ -98,7 +98,8 @@ def check_modes(functions: Mapping[str, object], capabilities: Mapping[str, obje
     for mode, name in _ELICITATION_MODES.items():
         if functions.get(name) is None and has_capability(capabilities, ("elicitation", mode)):
             raise UsageError(
-                f"`capabilities` declares elicitation.{mode}, which needs a function; pass `{name}`, or declare less"
+                f"`capabilities` declares elicitation.{mode}, which needs a function; pass `{name}`, or do not declare "
+                "the mode"
             )
 
 

@@ -251,7 +251,7 @@ class IncomingRequests:
         if self.held_bytes + size > session.limits.max_in_flight_bytes:
             raise RequestError(
                 ErrorCode.INTERNAL_ERROR,
-                "the pending requests are too large (max_in_flight_bytes); wait for their responses",
+                "this request and the pending ones are too large (max_in_flight_bytes); send less at once",
             )
         handler, params = find_handler(session, message.method, message.params)
         meta = _task_meta(session, message)

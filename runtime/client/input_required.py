@@ -36,7 +36,9 @@ __all__ = [
     "collect_input",
     "invalid_result",
     "read_input_required",
+    "refused_result",
     "retry_params",
+    "too_many_rounds",
     "url_elicitation_required",
 ]
 
@@ -169,13 +171,13 @@ async def collect_input(
     limits, count, size = session.limits, len(required.input_requests), kept_bytes + _held_bytes(required)
     if count > limits.max_in_flight:
         reason = f"it has {count} requests, more than `max_in_flight` ({limits.max_in_flight})"
-        raise invalid_result(session, method, reason, "/inputRequests")
+        raise refused_result(session, method, reason, "/inputRequests")
     if session.input_count + count > limits.max_in_flight:
         reason = "the client would handle more than `max_in_flight` requests of the server, with those of other calls"
-        raise invalid_result(session, method, reason, "/inputRequests")
+        raise refused_result(session, method, reason, "/inputRequests")
     if session.input_bytes + size > limits.max_in_flight_bytes:
         reason = "the requests of the server, with those of other calls, are too large (`max_in_flight_bytes`)"
-        raise invalid_result(session, method, reason, "/inputRequests")
+        raise refused_result(session, method, reason, "/inputRequests")
     session.input_count += count
     session.input_bytes += size
     try:
@@ -201,7 +203,7 @@ async def _responses(
         try:
             handler, params = find_handler(session, each.method, each.params)
         except RequestError as error:
-            raise invalid_result(session, method, error.message, pointer_to(("inputRequests", key[:100]))) from None
+            raise refused_result(session, method, error.message, pointer_to(("inputRequests", key[:100]))) from None
         handlers[key] = handler, params, each.method
         await checkpoint()  # each can be a long form
     responses: dict[str, Raw] = {}
@@ -293,3 +295,15 @@ def invalid_result(session: ClientSession, method: str, reason: str, pointer: st
     """Return the error for a result of *method* that is invalid at *pointer*."""
     what = f"the result of {method}"
     return InvalidPayload(revision=session.revision or "", pointer=pointer, what=what, reason=reason)
+
+
+def refused_result(session: ClientSession, method: str, reason: str, pointer: str = "") -> InvalidPayload:
+    """Return the error for a result of *method* that the client refuses, although the revision may allow it."""
+    what, revision = f"the result of {method}", session.revision or ""
+    return InvalidPayload(revision=revision, pointer=pointer, what=what, reason=reason, is_refused=True)
+
+
+def too_many_rounds(session: ClientSession, method: str) -> InvalidPayload:
+    """Return the error for a server that requires input again and again."""
+    reason = f"the server required input more than `max_rounds` times ({session.limits.max_rounds})"
+    return refused_result(session, method, reason)

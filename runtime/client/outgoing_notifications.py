@@ -21,7 +21,8 @@ __all__ = ["OutgoingNotifications"]
 
 _ROOTS_CHANGED: Final = "notifications/roots/list_changed"
 # The client sends these by itself.
-_RESERVED_NOTIFICATIONS: Final = frozenset({"notifications/initialized", "notifications/cancelled"})
+_CANCELLED: Final = "notifications/cancelled"
+_RESERVED_NOTIFICATIONS: Final = frozenset({"notifications/initialized", _CANCELLED})
 
 
 class OutgoingNotifications:
@@ -44,9 +45,8 @@ class OutgoingNotifications:
         """Send a notification of the generated ``methods`` of the native revision."""
         name: str = method.name
         if name in _RESERVED_NOTIFICATIONS:
-            raise UsageError(
-                f"the client sends {name} itself; to cancel a request, cancel the asyncio or trio task that awaits it"
-            )
+            hint = "; to cancel a request, cancel the asyncio or trio task that awaits it" if name == _CANCELLED else ""
+            raise UsageError(f"the client sends {name} itself, so callers must not send it{hint}")
         if name == _ROOTS_CHANGED:
             self._session.features.check_roots_may_change(self._server.revision)
         self._check_open()

@@ -84,14 +84,15 @@ def check_call_options(options: CallOptions) -> tuple[OnProgress | None, float |
     for each in options:
         if each not in CallOptions.__annotations__:
             meant = difflib.get_close_matches(each, CallOptions.__annotations__, 1, 0.5)
-            if each in {"args", "argument", "kwargs", "params", "parameters"}:
-                meant = ["arguments"]
-            hint = (
-                f"did you mean `{meant[0]}`?"
-                if meant
-                else f"the options are {', '.join(CallOptions.__annotations__)}; arguments of a tool or prompt go into "
-                f"one dict, such as {{{each!r}: …}}"
-            )
+            if each in {"args", "argument", "arguments", "kwargs", "params", "parameters"}:
+                hint = "call_tool(), start_tool() and get_prompt() have `arguments`"
+            elif meant:
+                hint = f"did you mean `{meant[0]}`?"
+            else:
+                hint = (
+                    f"the options are {', '.join(CallOptions.__annotations__)}; arguments of a tool or prompt go into "
+                    f"one dict, such as {{{each!r}: …}}"
+                )
             raise UsageError(f"a request has no option `{each}`; {hint}")
     given: dict[str, object] = {**options}
     on_progress, seconds, meta = (given.get(each) for each in ("on_progress", "timeout_seconds", "meta"))
@@ -158,7 +159,7 @@ class RequestSender:
         kept, state = cache.get(key), cache.state
         if kept is not None:
             return kept
-        rounds: list[object] = []
+        rounds: list[None] = []
         try:
             found: Raw = await self.send(request, rounds)
         except RequestRefused:
@@ -170,10 +171,10 @@ class RequestSender:
             cache.put(key, found, state)
         return found
 
-    async def send(self, request: OutgoingRequest, rounds: list[object] | None = None) -> Any:
+    async def send(self, request: OutgoingRequest, rounds: list[None] | None = None) -> Any:
         """Return the final result, undecoded unless the fast path has decoded it.
 
-        Input for the server is collected, and noted in *rounds*.
+        Input for the server is collected. Each time is noted in *rounds*.
 
         Raises:
             RequestRefused: The server answered with an error.
@@ -184,7 +185,8 @@ class RequestSender:
         session, params = self._session, request.params
         call_time = _CallTime()
         visited: set[int] = set()  # the hashes of ids, which can have megabytes
-        for _ in range(session.limits.max_rounds):
+        noted: list[None] = [] if rounds is None else rounds
+        for _ in range(session.limits.max_rounds + 1):
             try:
                 try:
                     found = await self.send_once(request, params, call_time)
@@ -208,14 +210,14 @@ class RequestSender:
                 visited.update(map(hash, urls))
                 continue
             del found  # it would keep the whole frame alive
-            if rounds is not None:
-                rounds.append(required)
+            noted.append(None)
+            if len(noted) > session.limits.max_rounds:
+                break  # and do not ask the user in vain
             responses = await input_required.collect_input(session, request.method, required, self._make_context)
             params = input_required.retry_params(
                 b"{}" if isinstance(params, UnsetType) else params, required, responses
             )
-        reason = f"the server required input more than {session.limits.max_rounds} times (`max_rounds`)"
-        raise input_required.invalid_result(session, request.method, reason)
+        raise input_required.too_many_rounds(session, request.method)
 
     def _may_send_again(self, request: OutgoingRequest, lost: RequestLost) -> bool:
         """Return whether to send a request once more, because its connection or stream broke and it only reads.
@@ -301,7 +303,8 @@ class RequestSender:
             with anyio.move_on_after(seconds) as scope:
                 await self._connection.channel.drain()
             if scope.cancelled_caught:
-                raise RequestTimedOut(method, seconds)
+                event = f"the server did not read the earlier messages, so {method} could not be sent"
+                raise RequestTimedOut(method, seconds, event=event)
 
 
 def _data_bytes(refusal: RequestRefused) -> int:

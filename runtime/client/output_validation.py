@@ -248,7 +248,9 @@ class OutputValidator:
         schema = self._listed.get(name)
         if schema is None:
             if self._full and content is not UNSET:
-                return _uncheckable("the server lists too many output schemas, so this one was not stored")
+                return _uncheckable(
+                    "the server lists too many output schemas, so that of this tool, if it has one, was not stored"
+                )
             return None
         if content is UNSET:
             return _Finding("missing", "", "the result has no structured content, but the tool has an output schema")
@@ -299,9 +301,10 @@ class _Compiled:
                 if self._matching.looks_around:
                     return _uncheckable(
                         "the content does not match the schema, or matching a `pattern` took too long; the content is "
-                        "too large to find out which"
+                        "too large, or nested too deeply, to find out which"
                     )
-                return _Finding("misfit", "", "it does not match the schema; it is too large to find out where")
+                reason = "it does not match the schema; it is too large, or nested too deeply, to find out where"
+                return _Finding("misfit", "", reason)
             _guarded(self._validator.validate, content)
         except (SchemaTooCostly, SchemaRefused) as error:
             return _uncheckable(str(error))

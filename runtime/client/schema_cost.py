@@ -205,7 +205,7 @@ class SchemaGraph:
                     self._refuse_scope(value)
                 for name in ("$anchor", "$dynamicAnchor"):
                     if isinstance(value.get(name), str) and self._anchors.setdefault(value[name], value) is not value:
-                        raise SchemaRefused(f"two of its subschemas have the same `{name}`, {value[name][:100]!r}")
+                        raise SchemaRefused(f"two of its subschemas have the same anchor, {value[name][:100]!r}")
                 stack.extend((each, depth + 1) for each in value.values() if is_object(each) or is_array(each))
             elif is_array(value):
                 stack.extend((each, depth + 1) for each in value if is_object(each) or is_array(each))
@@ -357,7 +357,7 @@ class _Walk:
     def _read_text(self, text: str, times: int) -> None:
         if times:
             if self._longest_text is not None and len(text) > self._longest_text:
-                raise SchemaTooCostly("a string in it is too long for a `pattern` with lookahead or lookbehind")
+                raise SchemaTooCostly("a string in it is too long for a `pattern` with lookaround or backreferences")
             self._count(0, times * (1 + len(text)) * self._rate)
 
     def _count(self, steps: int, units: int) -> None:

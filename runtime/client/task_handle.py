@@ -107,7 +107,7 @@ class TaskHandle:
         result = as_tool_result(found)
         if returns is None:
             return result
-        return value_as(self._started.tool or "the task", result, returns, max_values=self._tasks.max_values)
+        return value_as(self._started.tool, result, returns, max_values=self._tasks.max_values)
 
     async def cancel(self) -> None:
         """Ask the server to cancel the task. Nothing happens if it has ended.

@@ -111,13 +111,14 @@ class TaskWait:
         self.answered: set[int] = set()
         self.rounds: int = 0
         self._seconds = seconds
+        self._max_seconds = max(seconds or 0.0, max_seconds)
         self._on_progress = on_progress
         self._updated = hash("")  # hashes, as in `answered`
         self._message: int | None = None
         self._changes = 0
         now = time.monotonic()
         self._deadline = float("inf") if seconds is None else now + seconds
-        self._final = float("inf") if seconds is None else now + max(seconds, max_seconds)
+        self._final = float("inf") if seconds is None else now + self._max_seconds
 
     def notify(self, found: DescribedTask) -> None:
         """Take the state from a notification."""
@@ -177,5 +178,6 @@ class TaskWait:
         """
         left = self._deadline - time.monotonic()
         if left <= 0:
-            raise RequestTimedOut("tools/call", self._seconds or 0.0)
+            seconds = self._max_seconds if self._deadline >= self._final else self._seconds or 0.0
+            raise RequestTimedOut("tools/call", seconds, event="the task of the tool did not end")
         return left

@@ -67,7 +67,7 @@ class ToolFailed(McpgenError):  # noqa: N818 (named as those of runtime/errors.p
     """A tool that was called with ``returns`` reported that it failed.
 
     Attributes:
-        tool: The name of the tool.
+        tool: The name of the tool; empty for a task of which the client knows only the id.
         result: Its result. The text describes the failure.
     """
 
@@ -78,14 +78,14 @@ class ToolFailed(McpgenError):  # noqa: N818 (named as those of runtime/errors.p
 
     def __str__(self) -> str:
         text = quoted(self.result.text)
-        return f"the tool {self.tool[:100]!r} failed" + (f": {text}" if text else " and gave no reason")
+        return f"{_named(self.tool)} failed" + (f": {text}" if text else " and gave no reason")
 
 
 class UnexpectedResult(McpgenError):  # noqa: N818 (named as those of runtime/errors.py are)
     """The result of a tool is not of the type that the caller passed as ``returns``.
 
     Attributes:
-        tool: The name of the tool.
+        tool: The name of the tool; empty for a task of which the client knows only the id.
         expected: The type.
         reason: Why the result is not of the type.
         result: The result.
@@ -101,9 +101,13 @@ class UnexpectedResult(McpgenError):  # noqa: N818 (named as those of runtime/er
     def __str__(self) -> str:
         name = self.expected.__name__ if isinstance(self.expected, type) else str(self.expected)
         return (
-            f"the result of the tool {self.tool[:100]!r} is not of the type {name}: {printable(self.reason)}; change "
+            f"the result of {_named(self.tool)} is not of the type {name}: {printable(self.reason)}; change "
             "`returns`, or call the tool without it to see the result"
         )
+
+
+def _named(tool: str) -> str:
+    return f"the tool {tool[:100]!r}" if tool else "the task"
 
 
 def as_tool_result(result: Any) -> Any:
@@ -126,7 +130,7 @@ def value_as(tool: str, result: ToolResult, returns: type[T], *, max_values: int
     """Return the value of a tool's result as the type *returns*.
 
     Args:
-        tool: The name of the tool.
+        tool: The name of the tool; empty if it is not known.
         result: The result.
         returns: The type.
         max_values: The most values of a text that is JSON. In the message, such a text counted as one value.

@@ -155,7 +155,7 @@ class ToolTasks:
         """
         if len(task_id) > MAX_ID_CHARS:
             reason = f"the id of the task has more than {MAX_ID_CHARS} characters"
-            raise input_required.invalid_result(self._session, _CALL, reason)
+            raise input_required.refused_result(self._session, _CALL, reason)
         return StartedTool(tool, task_id, token)
 
     async def start_handle(self, params: dict[str, Any], options: CallOptions) -> TaskHandle:
@@ -278,10 +278,8 @@ class ToolTasks:
         Spec:
             ext-tasks, "Task Update Requests": as the equivalent standalone requests, and each once.
         """
-        max_rounds = self._session.limits.max_rounds
-        if wait.rounds >= max_rounds:
-            reason = f"the server required input more than {max_rounds} times (`max_rounds`)"
-            raise input_required.invalid_result(self._session, _CALL, reason)
+        if wait.rounds >= self._session.limits.max_rounds:
+            raise input_required.too_many_rounds(self._session, _CALL)
         wait.rounds += 1
         wait.answered.update(map(hash, new))
         since = time.monotonic()

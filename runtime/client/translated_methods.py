@@ -77,7 +77,10 @@ class TranslatedMethods:
             UnsupportedByPeer: The server has not declared the capability.
         """
         if method == "initialize":
-            raise UsageError("connect() has sent `initialize` already; read its result from `client.server`")
+            raise UsageError(
+                "`initialize` cannot be sent: connect() has agreed on the revision already; read what the server has "
+                "declared from `client.server` and `client.capabilities`"
+            )
         if method == LISTEN:
             raise UsageError("`subscriptions/listen` cannot be sent; write: async with client.listen(…) as changes")
         if self._session.is_stateless:

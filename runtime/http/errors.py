@@ -76,17 +76,24 @@ class LoginNeeded(RequestLost):
 
     Attributes:
         url: The server's URL, without credentials.
+        shares_tokens: Whether the program uses the tokens that ``mcpgen login`` stores.
     """
 
     is_general = True
 
-    def __init__(self, url: str, reason: str = "no browser may be opened here") -> None:
+    def __init__(self, url: str, reason: str = "no browser may be opened here", *, shares_tokens: bool = True) -> None:
         self.url = url
         self.reason = reason
+        self.shares_tokens = shares_tokens
         super().__init__(url, reason)
 
     def __str__(self) -> str:
-        return f"{self.url} needs a login, but {self.reason}; run `mcpgen login {self.url}`, then try again"
+        advice = f"run `mcpgen login {self.url}`"
+        if not self.shares_tokens:
+            advice = "log in once with the same options of OAuth, but with interactive=True"
+        elif "?" in self.url:  # the query may be secret, so it is not shown; but tokens are stored for the whole URL
+            advice = "run `mcpgen login` with the whole URL"
+        return f"{self.url} needs a login, but {self.reason}; {advice}, then try again"
 
 
 class LoginFailed(RequestLost):

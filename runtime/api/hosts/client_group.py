@@ -106,7 +106,7 @@ class ClientGroup:
         if server in self._failures:
             reason = self._failures[server]
             raise TransportClosed(f"the server {server!r} is not connected: {reason}") from reason
-        raise UsageError(f"there is no server {server!r}; the servers are {self._names()}")
+        raise UsageError(f"the group has no server {server!r}; its servers are {self._names()}")
 
     def __repr__(self) -> str:
         failed = ", ".join(map(repr, self._failures))

@@ -157,7 +157,7 @@ class _Parser:
     def _string_end(self, offset: int) -> int:
         found = _STRING.match(self._text, offset)
         if found is None:
-            raise JsoncError(self._text, offset, "the string has no end, or contains a line break")
+            raise JsoncError(self._text, offset, "the string has no end, or has a line break, a tab or the like in it")
         return found.end()
 
     def _loaded(self, start: int, end: int) -> Any:

@@ -37,7 +37,7 @@ def import_jwt(what: str) -> ModuleType:
         if not has_crypto:  # then PyJWT has only signatures with shared secrets
             raise ImportError  # noqa: TRY301 (the message is the same)
     except ImportError:
-        raise UsageError(f'{what} needs PyJWT, which is not installed: pip install "mcpgen[auth]"') from None
+        raise UsageError(f'{what} needs PyJWT and cryptography; install both: pip install "mcpgen[auth]"') from None
     return jwt
 
 
@@ -75,5 +75,7 @@ def client_assertion(*, client_id: str, audience: str, key: str, algorithm: str,
     try:
         signed: str = jwt.encode(claims, key, algorithm=algorithm)
     except (jwt.PyJWTError, ValueError, TypeError, NotImplementedError):  # their texts could quote the key
-        raise UsageError(f"`private_key` is not a PEM key for the algorithm {algorithm!r} (`algorithm`)") from None
+        raise UsageError(
+            f"`private_key` is not a PEM key for the algorithm {algorithm!r}, or has a passphrase"
+        ) from None
     return signed

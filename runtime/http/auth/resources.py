@@ -38,10 +38,11 @@ def chosen_resource(server_url: str, named: str) -> str:
     except ValueError:
         is_same = False
     if not is_same or "#" in named:
-        shown = printable(named[:_MAX_SHOWN_CHARS].partition("?")[0])
+        path, query, _ = printable(named[:_MAX_SHOWN_CHARS]).partition("?")
+        shown = f"{path}?…" if query else path
         raise LoginFailed(
-            f"the server's resource metadata is for {shown!r}, which is another server; do not log in here; use that "
-            "URL instead, if you trust it"
+            f"the server's resource metadata is for {shown!r}, which is not the URL of this server; do not log in "
+            "here; use that URL instead, if you trust it"
         )
     return named
 

@@ -284,14 +284,15 @@ class Http11Connection(asyncio.Protocol):
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             refused = error.__context__ if isinstance(error, httptools.HttpParserCallbackError) else None
-            self._refuse(response, str(refused or error))
+            problem = "is not valid HTTP" if refused is None else "was refused"  # such as for its length
+            self._refuse(response, f"the response {problem}: {refused or error}")
         if self._bare_bytes > MAX_HEAD_BYTES:
-            self._refuse(response, f"more than {MAX_HEAD_BYTES} bytes are outside its body")
+            self._refuse(response, f"the response was refused: more than {MAX_HEAD_BYTES} bytes are outside its body")
         self._wake()
 
     def _refuse(self, response: Http11Response, reason: str) -> None:
         self._is_kept = False
-        response.end(f"the response is not valid HTTP: {reason}")  # no change if it is complete
+        response.end(reason)  # no change if it is complete
         self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -98,7 +98,7 @@ class HttpSession:
         """
         if session_id is not None and _ID.fullmatch(session_id) is None:
             raise RequestLost(
-                "the server sent an invalid Mcp-Session-Id: it is too long, or has characters other than visible ASCII"
+                "the server sent an invalid Mcp-Session-Id: it is empty or too long, or is not visible ASCII"
             )
         self.id = session_id
 

@@ -210,8 +210,8 @@ def _checked_headers(headers: Any) -> dict[str, str]:  # noqa: ANN401 (any objec
             )
         if not isinstance(value, str) or not _VALUE.fullmatch(value):
             raise UsageError(
-                f"`headers` has an invalid value for {name}; a value must be a string of ASCII characters without line "
-                "breaks"
+                f"`headers` has an invalid value for {name}; a value must be a string of visible ASCII characters, "
+                "spaces and tabs"
             )
         if name.lower() in _RESERVED or name.lower().startswith(http.PARAM_PREFIX):
             raise UsageError(f"`headers` must not have {name}, which the client sets itself")

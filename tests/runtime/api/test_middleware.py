@@ -139,8 +139,8 @@ async def test_middleware_gets_the_types_of_the_native_revision() -> None:
         (
             old_methods.CALL_TOOL,
             (
-                "`tools/call` is not a method of 2026-07-28 that a server handles; use a constant of "
-                "mcpgen.generated.v2026_07_28.methods, such as methods.CALL_TOOL"
+                "the constant for `tools/call` is not of 2026-07-28, the native revision of this server; use a "
+                "constant of mcpgen.generated.v2026_07_28.methods, such as methods.CALL_TOOL"
             ),
         ),
         (methods.CREATE_MESSAGE, "`sampling/createMessage` is not a method of 2026-07-28 that a server handles; use "),

@@ -62,7 +62,7 @@ async def test_a_client_without_a_choice_teaches_the_next_one_nothing(pinned: st
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"args": {}}, "a request has no option `args`; did you mean `arguments`?"),
+        ({"args": {}}, "a request has no option `args`; call_tool(), start_tool() and get_prompt() have `arguments`"),
         ({"timeout": 3}, "a request has no option `timeout`; did you mean `timeout_seconds`?"),
         (
             {"title": "x"},
@@ -89,7 +89,7 @@ async def test_a_request_says_which_of_its_options_is_wrong(options: dict[str, A
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"env": {}}, "connect() has no option `env`; it is an option of Process: "),
+        ({"env": {}}, "connect() has no option `env`; write connect(Process(command, environment=…))"),
         (
             {"timeout_seconds": 3},
             "connect() has no option `timeout_seconds`; time limits are options of ClientLimits: ",

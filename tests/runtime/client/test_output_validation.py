@@ -181,7 +181,7 @@ def test_what_is_kept_is_bounded_and_the_rest_is_not_taken_for_valid(
     made.learn([Tool(name, {"type": "string"}) for name in ("a", "b", "c")])
     made.check(NEWEST, "b", Result("text"))
     made.check(NEWEST, "c", Result(UNSET))
-    with pytest.raises(InvalidStructuredContent, match="lists too many output schemas, so this one was not stored"):
+    with pytest.raises(InvalidStructuredContent, match="so that of this tool, if it has one, was not stored"):
         made.check(NEWEST, "c", Result("text"))
     made.learn([Tool("c", {"type": "string"})], is_first_page=True)
     made.check(NEWEST, "c", Result("text"))
@@ -515,7 +515,9 @@ def test_long_results_match_usual_keywords() -> None:
 def test_a_costly_check_is_not_made_twice() -> None:
     content = [10**16] * 8000
 
-    assert "too large to find out where" in reason({"items": {"allOf": [{"minimum": 0.5}] * 20}}, [*content, 0])
+    assert "nested too deeply, to find out where" in reason(
+        {"items": {"allOf": [{"minimum": 0.5}] * 20}}, [*content, 0]
+    )
 
 
 def test_a_value_that_is_nested_too_deep_for_its_schema_is_not_let_loose_on_the_stack() -> None:
@@ -541,7 +543,7 @@ def test_what_is_let_loose_fits_a_small_stack() -> None:
         threading.stack_size(before)
     thread.join()
 
-    assert ["it does not match the schema; it is too large to find out where"] == found
+    assert ["it does not match the schema; it is too large, or nested too deeply, to find out where"] == found
 
 
 @pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|a)*$", "^(?=(a+)+$)(a+)+$", "^(a+)+\\1$", LOOKS_AROUND])
@@ -570,7 +572,7 @@ def test_a_match_that_was_given_up_is_no_verdict(schema: dict[str, Any]) -> None
 def test_a_long_text_is_not_tried_on_a_pattern_that_looks_around() -> None:
     schema = {"properties": {"name": {"pattern": "^(?:(?=.*x)a)*$"}, "body": {"type": "string"}}}
 
-    assert "too long for a `pattern` with lookahead" in reason(schema, {"name": "a" * 100_000 + "x"})
+    assert "too long for a `pattern` with lookaround" in reason(schema, {"name": "a" * 100_000 + "x"})
     assert finding(schema, {"name": "", "body": "a" * 100_000}) is None  # which no such pattern meets
 
 
@@ -634,7 +636,7 @@ def test_what_the_server_wrote_is_shortened_and_harmless() -> None:
 def test_errors_are_not_collected_where_they_would_copy_the_content_for_each_alternative() -> None:
     content = [{"a": "x" * 50}] * 5000
 
-    assert "too large to find out where" in reason({"anyOf": [{"type": "string"}] * 500}, content)
+    assert "nested too deeply, to find out where" in reason({"anyOf": [{"type": "string"}] * 500}, content)
 
 
 # That nothing of the above refuses what is ordinary, or decides otherwise than the reference implementation

@@ -47,7 +47,7 @@ async def test_each_retry_with_input_counts_the_time_before(monkeypatch: pytest.
     async with opened(STATELESS, limits=ClientLimits(max_rounds=ROUNDS)) as own:
         monkeypatch.setattr(Deadlines, "start", noting)
         errand, asked = await own.asked(own.client.call_tool("x"))
-        for _ in range(ROUNDS - 1):
+        for _ in range(ROUNDS):
             own.wire.result(asked, {"resultType": "input_required", "requestState": "s"})
             asked = await own.wire.hear("tools/call")
         own.wire.result(asked, {"resultType": "input_required", "requestState": "s"})
@@ -55,4 +55,4 @@ async def test_each_retry_with_input_counts_the_time_before(monkeypatch: pytest.
             await errand.outcome()
     assert used[0] == 0
     assert used == sorted(set(used))
-    assert len(used) == ROUNDS
+    assert len(used) == ROUNDS + 1

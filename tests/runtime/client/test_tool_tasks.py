@@ -151,7 +151,7 @@ async def test_a_task_that_asks_without_end_is_cancelled() -> None:
         return ElicitResult(action="accept", content={"name": "Luca"})
 
     async with connected(bakery, "2026-07-28", elicit=elicit, limits=ClientLimits(max_rounds=3)) as client:
-        with pytest.raises(InvalidPayload, match="more than 3 times"):
+        with pytest.raises(InvalidPayload, match=r"more than `max_rounds` times \(3\)"):
             await client.call_tool("pester")
         with anyio.fail_after(PATIENCE_SECONDS):
             await bakery.stopped.wait()

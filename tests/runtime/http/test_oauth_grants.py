@@ -217,7 +217,9 @@ def test_wrong_options_are_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_without_pyjwt_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "jwt", None)
-    with pytest.raises(UsageError, match=r'DPoP needs PyJWT, which is not installed: pip install "mcpgen\[auth\]"'):
+    with pytest.raises(
+        UsageError, match=r'DPoP needs PyJWT and cryptography; install both: pip install "mcpgen\[auth\]"'
+    ):
         assertions.import_jwt("DPoP")
 
 

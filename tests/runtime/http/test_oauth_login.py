@@ -1025,10 +1025,31 @@ async def test_metadata_is_looked_for_at_all_urls_though_one_fails_or_has_that_o
 
 async def test_without_a_person_a_login_is_needed_and_nothing_is_registered() -> None:
     async with login_world() as world:
-        with pytest.raises(LoginNeeded, match=rf"run `mcpgen login {world.url}`"):
+        with pytest.raises(LoginNeeded, match="log in once with the same options of OAuth, but with interactive=True"):
             await greet(world, world.oauth(interactive=False))
 
         assert [] == world.registrations
+
+
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        ({}, "run `mcpgen login https://a/mcp`"),
+        ({"store": MemoryTokenStore()}, "log in once with the same options"),
+        ({"client_name": "mine"}, "log in once with the same options"),
+        ({"client_id": "mine"}, "log in once with the same options"),
+        ({"dpop": "on"}, "log in once with the same options"),
+    ],
+    ids=str,
+)
+def test_the_advice_is_the_command_if_the_program_uses_its_tokens(options: dict[str, Any], advice: str) -> None:
+    oauth = OAuth(interactive=False, **options)
+
+    assert advice in str(LoginNeeded("https://a/mcp", shares_tokens=oauth.shares_tokens))
+
+
+def test_a_url_whose_query_is_hidden_is_no_argument_of_the_command() -> None:
+    assert "`mcpgen login` with the whole URL" in str(LoginNeeded("https://a/mcp?…"))
 
 
 @pytest.mark.parametrize("challenge", ["", "Bearer"])

@@ -438,7 +438,7 @@ def test_a_resource_is_sent_as_the_server_writes_it(named: str) -> None:
     ],
 )
 def test_the_metadata_of_another_resource_is_refused(named: str) -> None:
-    with pytest.raises(LoginFailed, match="another server"):
+    with pytest.raises(LoginFailed, match="not the URL of this server"):
         chosen_resource("https://mcp.example.com/server/mcp", named)
 
 

@@ -338,7 +338,7 @@ async def test_a_token_for_another_resource_is_not_requested() -> None:
     async with login_world() as world:
         world.resource["resource"] = "https://bank.example/mcp"
 
-        assert "which is another server" in await refused(world)
+        assert "which is not the URL of this server" in await refused(world)
         assert [] == world.logins
 
 

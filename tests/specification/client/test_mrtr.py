@@ -268,7 +268,7 @@ async def test_a_demand_is_handed_over_as_it_is_to_who_wants_json() -> None:
 async def test_a_server_that_is_never_satisfied_is_given_up(most: int) -> None:
     async with opened(NEWEST, limits=ClientLimits(max_rounds=most)) as own:
         errand, asked = await own.asked(own.client.call_tool("x"))
-        for _ in range(most - 1):
+        for _ in range(most):
             own.wire.result(asked, demand(None, "s"))
             asked = await own.wire.hear("tools/call")
         own.wire.result(asked, demand(None, "s"))

@@ -73,9 +73,9 @@ _LOGINS_SECONDS: Final = 600.0
 
 # 2025-06-18 and later, basic/authorization, "Overview": clients MUST use the protected resource metadata.
 _NO_RESOURCE_METADATA: Final = (
-    "the server does not name its authorization server; its operator has to add protected resource metadata, or "
-    "`revisions` has to allow 2025-03-26, which needs none"
+    "the server does not name its authorization server; its operator has to add protected resource metadata"
 )
+_OR_LEGACY: Final = ", or `revisions` has to allow 2025-03-26, which needs none"
 _NEW_BUT_REFUSED: Final = "the server refuses the token that was issued for it just now; its operator can say why"
 
 
@@ -338,7 +338,7 @@ class AccessTokens:
             self._requests, self._address.url, urls, credentials.issuer, known=used, allows_legacy=allows
         )
         if found is None and (not isinstance(credentials, OAuth) or credentials.interactive):
-            raise LoginFailed(_NO_RESOURCE_METADATA)
+            raise LoginFailed(_NO_RESOURCE_METADATA + ("" if self._allows_legacy else _OR_LEGACY))
         return found
 
     async def _obtain(self, found: Discovery, scopes: tuple[str, ...], challenge: Challenge | None) -> None:
@@ -356,7 +356,7 @@ class AccessTokens:
             self._has_no_server = True  # the 401 itself says best what is wrong
             return
         else:
-            raise LoginNeeded(self._address.shown)
+            raise LoginNeeded(self._address.shown, shares_tokens=credentials.shares_tokens)
         await self._keep(tokens)
 
     def _count_login(self) -> None:

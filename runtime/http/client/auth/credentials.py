@@ -45,6 +45,9 @@ It returns None if the redirect goes to this machine, where the client waits for
 Assertion: TypeAlias = Callable[[str, str], Awaitable[str] | str]
 """A function that gets the issuer and the resource, and returns a JWT for them."""
 
+_COMMANDS: Final = "mcpgen"
+"""The name under which the commands store tokens."""
+
 _LOGIN_SECONDS: Final = 300.0
 _ISSUER: Final = re.compile(r"https?://[\x21-\x7e]+")
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")  # RFC 6749, section 3.3
@@ -83,7 +86,7 @@ class OAuth:
         client_id: str | None = None,
         client_secret: str | None = None,
         client_metadata_url: str | None = None,
-        client_name: str = "mcpgen",
+        client_name: str = _COMMANDS,
         scopes: Sequence[str] | None = None,
         issuer: str | None = None,
         redirect_uri: str | None = None,
@@ -133,6 +136,12 @@ class OAuth:
 
     def __repr__(self) -> str:
         return f"OAuth(client_id={self.client_id!r}, scopes={self.scopes!r}, store={self.store!r})"
+
+    @property
+    def shares_tokens(self) -> bool:
+        """Whether the program uses the tokens that ``mcpgen login`` stores, if it is run without options."""
+        is_default = isinstance(self.store, FileTokenStore) and self.store.is_default
+        return is_default and self.client_name == _COMMANDS and self.client_id is None and self.dpop != "on"
 
 
 class ClientCredentials:
@@ -250,9 +259,7 @@ def _checked_scopes(scopes: Any) -> tuple[str, ...] | None:  # noqa: ANN401 (any
         raise UsageError(f"`scopes` must be a list, such as ['a', 'b'], not {scopes!r}")
     for each in scopes:
         if not isinstance(each, str) or not _SCOPE.fullmatch(each):
-            raise UsageError(
-                f"`scopes` has {each!r}, which is not a scope; use visible ASCII without spaces and quotes"
-            )
+            raise UsageError(f'`scopes` has {each!r}, which is not a scope; use visible ASCII without spaces, " and \\')
     return tuple(scopes)
 
 

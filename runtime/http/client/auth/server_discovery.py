@@ -120,7 +120,9 @@ async def _server_metadata(requests: AuthRequests, issuer: str, *, is_given: boo
             continue
         if found is not None:
             return found
-    raise failure or LoginFailed(f"the authorization server {issuer!r} has no metadata; its operator has to add it")
+    raise failure or LoginFailed(
+        f"the authorization server {issuer!r} has no valid metadata; its operator has to add it"
+    )
 
 
 def _metadata_in(reply: AuthReply, url: str, issuer: str, *, is_given: bool) -> ServerMetadata | None:

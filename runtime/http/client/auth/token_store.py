@@ -43,7 +43,8 @@ _FILE_MODE: Final = 0o600
 
 # A document has some tokens and a key; servers write much shorter tokens.
 _MAX_BYTES: Final = 1024 * 1024
-_OTHER_FOLDER: Final = "choose another folder, with FileTokenStore(folder) or the environment variable XDG_STATE_HOME"
+_VARIABLE: Final = "" if sys.platform == "win32" else " or the environment variable XDG_STATE_HOME"
+_OTHER_FOLDER: Final = f"choose another folder, with FileTokenStore(folder){_VARIABLE}"
 
 # How often a waiting process asks for the lock, which is held for a refresh, or for as long as a person logs in.
 _LOCK_SECONDS: Final = 0.05
@@ -124,6 +125,11 @@ class FileTokenStore:
 
     def __repr__(self) -> str:
         return f"FileTokenStore({str(self._folder)!r})"
+
+    @property
+    def is_default(self) -> bool:
+        """Whether this is the store of the commands."""
+        return self._folder == state_folder() / "tokens"
 
     async def load(self, key: str) -> bytes | None:
         """Return the document under *key*; None if there is none.

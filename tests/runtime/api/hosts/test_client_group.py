@@ -230,7 +230,7 @@ async def test_errors_name_the_server() -> None:
             await group.call_tool("tell")
         with pytest.raises(UsageError, match=r"the prompt 'x'.* does not begin with .*; write SERVER_PROMPT"):
             await group.get_prompt("x")
-        with pytest.raises(UsageError, match="there is no server 'c'; the servers are 'a', 'b'"):
+        with pytest.raises(UsageError, match="the group has no server 'c'; its servers are 'a', 'b'"):
             group["c"]
 
 

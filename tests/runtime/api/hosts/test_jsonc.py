@@ -50,7 +50,7 @@ def test_each_member_has_its_place() -> None:
         ('{"a": 1}\n\n]', "line 3, column 1: there is more text after the end of the value"),
         ('{\n  "a": [1 2]}', "line 2, column 11: a comma or a closing bracket is missing"),
         ('{"a": hunter2}', "line 1, column 7: a JSON value is missing"),
-        ('{"a": "hunter2\n"}', "line 1, column 7: the string has no end, or contains a line break"),
+        ('{"a": "hunter2\n"}', "line 1, column 7: the string has no end, or has a line break, a tab or the like in it"),
         ('{"a": "\\x"}', "line 1, column 7: the value is invalid: Invalid \\escape"),
         ("{,}", "line 1, column 2: a key in double quotes, or a closing brace, is missing"),
         ("[,]", "line 1, column 2: a JSON value is missing"),

@@ -70,7 +70,7 @@ def test_requests_wait_for_their_results_and_no_thread_is_left(config: dict[str,
         assert ["a", "b"] == list(group.clients)
         with pytest.raises(TransportClosed, match="the server 'broken' is not connected"):
             group["broken"]
-        with pytest.raises(UsageError, match="there is no server 'c'"):
+        with pytest.raises(UsageError, match="the group has no server 'c'"):
             group["c"]
 
     assert set(threading.enumerate()) <= before  # those of earlier tests may end meanwhile
