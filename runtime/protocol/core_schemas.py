@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["WITH_FIELDS", "INNER", "MAPS", "calls_library", "has_read_patterns", "inner_schemas"]
+__all__ = ["WITH_FIELDS", "INNER", "MAPS", "calls_library", "direct_schemas", "has_read_patterns", "inner_schemas"]
 
 INNER: Final = frozenset(
     {
@@ -55,12 +55,17 @@ def inner_schemas(core_schema: object) -> Iterator[Mapping[str, Any]]:
         elif isinstance(each, dict):
             schema = cast("dict[str, Any]", each)
             yield schema
-            for key in INNER & schema.keys():
-                inner = schema[key]
-                if key in MAPS and isinstance(inner, dict):
-                    rest.extend(cast("dict[str, object]", inner).values())
-                else:
-                    rest.append(inner)
+            rest.extend(direct_schemas(schema))
+
+
+def direct_schemas(schema: Mapping[str, Any]) -> Iterator[object]:
+    """Yield the schemas that *schema* holds itself, and lists of them."""
+    for key in INNER & schema.keys():
+        inner = schema[key]
+        if key in MAPS and isinstance(inner, dict):
+            yield from cast("dict[str, object]", inner).values()
+        else:
+            yield inner
 
 
 def has_read_patterns(core_schema: object) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from mcpgen.runtime.protocol.core_schemas import WITH_FIELDS, calls_library, inner_schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
 __all__ = ["BYTES_OF_SET", "PLAIN_COSTS", "JsonCosts", "default_bytes", "pydantic_costs"]
 
@@ -63,20 +63,21 @@ def pydantic_costs(core_schema: object) -> JsonCosts:
     return JsonCosts(objects, arrays, members)
 
 
-def _model_bytes(fields: Mapping[str, Any] | Sequence[Any]) -> int:
+def _model_bytes(fields: object) -> int:
     """Return what an object takes with the defaults that are made for it; the *fields* of a dataclass are a list."""
-    declared: Iterable[Any] = cast("Mapping[str, Any]", fields).values() if isinstance(fields, dict) else fields
+    named = cast("dict[str, Any]", fields).values() if isinstance(fields, dict) else fields
+    declared = cast("Iterable[Mapping[str, Any]]", named)
     return _MODEL_BYTES + sum(_FIELD_BYTES + _made_bytes(each["schema"]) for each in declared)
 
 
 def _made_bytes(field: Mapping[str, Any]) -> int:
     if field.get("type") != "default":
         return 0
-    factory = field.get("default_factory")
-    default = field.get("default")
+    factory: object = field.get("default_factory")
+    default: object = field.get("default")
     if factory is None and isinstance(default, Hashable):
         return 0
-    return default_bytes(type(default) if factory is None else factory)  # pydantic copies what is not hashable
+    return default_bytes(type(default) if factory is None else factory)  # it copies a default that is not hashable
 
 
 def default_bytes(factory: object) -> int:

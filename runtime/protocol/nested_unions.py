@@ -12,7 +12,7 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from mcpgen.runtime.protocol.core_schemas import INNER, MAPS, WITH_FIELDS
+from mcpgen.runtime.protocol.core_schemas import WITH_FIELDS, direct_schemas
 from mcpgen.runtime.protocol.json_texts import has_json_texts, json_in
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class _Search:
             self._named[name] = members
             self._references[name] = set()
             outer = (*outer, name)
-        config = members.get("config") or {}
+        config = cast("dict[str, Any]", members.get("config") or {})
         self.forbids_keys |= _FORBID in (members.get("extra_behavior"), config.get("extra_fields_behavior"))
         if members.get("type") == "union":
             self.unions.append(members)
@@ -121,9 +121,8 @@ class _Search:
         elif members.get("type") == "definition-ref":
             for each in outer:
                 self._references[each].add(members["schema_ref"])
-        for key in INNER & members.keys():
-            inner = members[key]
-            self._find(list(inner.values()) if key in MAPS and isinstance(inner, dict) else inner, outer)
+        for inner in direct_schemas(members):
+            self._find(inner, outer)
 
     def arms(self, schema: dict[str, Any], seen: frozenset[str] = frozenset()) -> Iterator[dict[str, Any]]:
         """Yield the schemas that pydantic tries for a value of *schema*, without what wraps them."""

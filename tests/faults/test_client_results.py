@@ -154,7 +154,9 @@ async def test_a_list_without_end_has_one(cursor: str, method: str, revision: st
     """
     limits = ClientLimits(max_pages=30, stdin_seconds=0.2, term_seconds=0.2)
     async with judged(code, revision, limits=limits, strict=True) as client:
-        with pytest.raises(InvalidPayload, match=f"the list of {method} is not valid in"):
+        with pytest.raises(
+            InvalidPayload, match=f"the list of {method} was refused at /nextCursor: it has more than 30 pages"
+        ):
             await seek(getattr(client, method)())
 
 

@@ -7,7 +7,7 @@ has written `field(default_factory=list)`, also with a new list.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 from msgspec import inspect
@@ -74,12 +74,13 @@ def _costs(kind: inspect.Type) -> JsonCosts:
 
 def _class_bytes(kind: type) -> int:
     """Return what an object of a dataclass or Struct takes, with the defaults that are made for it."""
+    factories: list[Any]
     if dataclasses.is_dataclass(kind):
         declared = dataclasses.fields(kind)
-        factories: list[Any] = [each.default_factory for each in declared]
+        factories = [each.default_factory for each in declared]
         size = _DATACLASS_BYTES + _DATACLASS_FIELD_BYTES * len(declared)
     else:
-        factories = [each.default_factory for each in msgspec.structs.fields(kind)]
+        factories = [each.default_factory for each in msgspec.structs.fields(cast("type[msgspec.Struct]", kind))]
         size = _STRUCT_BYTES + _STRUCT_FIELD_BYTES * len(factories)
     made = (each for each in factories if each is not dataclasses.MISSING and each is not msgspec.NODEFAULT)
     return size + sum(_default_bytes(each) for each in made)
@@ -87,6 +88,8 @@ def _class_bytes(kind: type) -> int:
 
 def _default_bytes(factory: object) -> int:
     """Return what a default takes that *factory* makes."""
-    if isinstance(factory, type) and (dataclasses.is_dataclass(factory) or issubclass(factory, msgspec.Struct)):
-        return _class_bytes(factory)
+    if isinstance(factory, type):
+        kind: type = factory
+        if dataclasses.is_dataclass(kind) or issubclass(kind, msgspec.Struct):
+            return _class_bytes(factory)
     return default_bytes(factory)

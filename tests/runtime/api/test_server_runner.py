@@ -195,7 +195,7 @@ def test_a_cancelled_server_closes_its_connections_and_its_socket(file: Path) ->
         ({"http": "127.0.0.1:0", "pth": "/mcp"}, "{name}() has no option `pth`; the options are http, path, "),
         ({"htp": "127.0.0.1:8000"}, "{name}() has no option `htp`; the options are http, path, "),
         ({"path": "/mcp"}, 'the option `path` of {name}() is for HTTP; add the address: http="127.0.0.1:8000"'),
-        ({"port": 8000}, "{name}() has no option `port`; to serve over HTTP, give the address: run(http="),
+        ({"port": 8000}, "{name}() has no option `port`; to serve over HTTP, give the address: {name}(http="),
         ({"host": "::1", "http": "[::1]:1"}, "{name}() has no option `host`; to serve over HTTP"),
         (
             {"transport": "http"},
