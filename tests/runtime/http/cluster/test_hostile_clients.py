@@ -158,6 +158,34 @@ async def test_the_next_piece_is_sent_when_the_one_before_was_taken() -> None:
     assert not await ours.send(8, data)
 
 
+async def test_small_messages_wait_if_the_receiver_has_not_taken_those_before() -> None:
+    untaken: list[bytes] = []
+
+    async def publish(worker: int, data: bytes) -> bool:
+        untaken.append(data)
+        return worker == 7
+
+    ours, outcomes = MessagePieces(lambda: 5, publish), list[bool]()
+
+    async def send() -> None:
+        outcomes.append(await ours.send(7, bytes(16_000)))
+
+    most = 0
+    async with anyio.create_task_group() as group:
+        for _ in range(200):
+            group.start_soon(send)
+        while len(outcomes) < 200:
+            await anyio.wait_all_tasks_blocked()
+            most = max(most, sum(map(len, untaken)))
+            pieces = [each for each in map(decode_message, untaken) if isinstance(each, Piece)]
+            untaken.clear()
+            for each in pieces:
+                ours.taken(PieceTaken(each.message))
+
+    assert 600_000 > most, "of the 3,200,000 bytes of all"
+    assert [True] * 200 == outcomes
+
+
 async def test_a_worker_that_takes_no_piece_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     async def publish(worker: int, data: bytes) -> bool:
         return True
