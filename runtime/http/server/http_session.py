@@ -54,8 +54,8 @@ BUSY: Final = 2
 # resume with. Clients of earlier revisions may take such an event for a broken message.
 _POLLING: Final = Labels(each.label for each in dropwhile(lambda each: each.label != "2025-11-25", REVISIONS))
 
-# The store has long dropped the streams that ended before these.
-_MAX_ENDED_STREAMS: Final = 1000
+# Each takes 160 bytes, which no limit counts, and there may be 10,000 sessions. The store drops older ones by itself.
+_MAX_ENDED_STREAMS: Final = 32
 
 
 class HttpSession(CountedConnection):
