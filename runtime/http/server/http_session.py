@@ -44,8 +44,7 @@ __all__ = ["BUSY", "HALF_OPEN", "IDLE", "HttpSession", "is_get_stream"]
 
 T = TypeVar("T")
 
-# The ranks of sessions in their quota: those whose client has not sent a second request, those in which nothing is
-# open, and all others.
+# The ranks of sessions in their quota: those without a second request, those in which nothing is open, and all others.
 HALF_OPEN: Final = 0
 IDLE: Final = 1
 BUSY: Final = 2
@@ -150,6 +149,11 @@ class HttpSession(CountedConnection):
             return False
         self._messages.bytes += size
         return True
+
+    @property
+    def record_bytes(self) -> int:
+        """The bytes that it keeps of what other workers know of it."""
+        return 0
 
     @property
     def is_busy(self) -> bool:
