@@ -125,6 +125,31 @@ async def status_of(workers: Workers, session_id: str | None) -> int:
 # --- large messages
 
 
+@pytest.mark.parametrize("kind", ["answer", "message of HTTP+SSE"])
+async def test_what_waits_for_another_worker_is_counted(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = anyio.Event()
+
+    async def send(*_: object) -> bool:
+        waits.set()
+        await anyio.sleep(0.1)
+        return False
+
+    async with running(demo(), MemoryCluster, workers=2) as workers:
+        client = await workers.client(0).shake_hands()
+        worker = workers.cluster(0)._worker
+        monkeypatch.setattr(worker, "send", send)
+        number = workers.cluster(1)._worker.number
+        body = b'{"jsonrpc":"2.0","id":%d,"result":{"text":"%b"}}' % ((number << 32) + 1, b"x" * 100_000)
+        path = "/mcp" if kind == "answer" else f"/messages?session={number}.x"
+        quota = workers.front.apps[0]._state.open_quota
+        exchange = client.web.open("POST", path, client.lines(body), body)
+        await waits.wait()
+        kept = quota.kept_bytes
+        exchange.leave()
+
+    assert 100_000 < kept
+
+
 async def test_the_next_piece_is_sent_when_the_one_before_was_taken() -> None:
     sent: list[Piece] = []
 
