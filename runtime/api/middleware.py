@@ -268,8 +268,9 @@ def _name(params: Any, context: Context) -> str:
     """Return the method of a request, and the tool, prompt or resource that it is about."""
     for field in ("name", "uri"):
         value = getattr(params, field, UNSET)
-        if isinstance(value, str):
-            return f"{context.method} {value!r}"
+        if isinstance(value, str):  # of any length
+            shown = value if len(value) <= MAX_PAYLOAD_CHARS else f"{value[:MAX_PAYLOAD_CHARS]}…"
+            return f"{context.method} {shown!r}"
     return str(context.method)
 
 

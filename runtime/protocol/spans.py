@@ -44,8 +44,20 @@ _KEYS: Final = ("traceparent", "tracestate", "baggage")
 # W3C Baggage, section 3.3.2, "Limits": what every platform must propagate.
 _MAX_VALUE_CHARS: Final = 8192
 
+# Spans wait for their exporter, 2,048 of them by default, and a client chooses names and URIs of megabytes.
+_MAX_SHOWN_CHARS: Final = 1024
+
+# An instrument keeps each combination of attributes until the process ends, and a client can choose any name.
+_MAX_MEASURED_NAMES: Final = 1000
+
+# The names of tools and prompts that are measured. Those that were refused are not among them: they may be unknown.
+_measured_names: Final[set[str]] = set()
+
 # The current span of the program may be one of its own.
 _client_span: Final[ContextVar[Any]] = ContextVar("mcpgen.client_span", default=None)
+
+# The kind of the failure of a tool that has returned an error for the model.
+TOOL_ERROR: Final = "tool_error"
 
 # The attribute for what a request is about, by method.
 _NAMES: Final = {"tools/call": "gen_ai.tool.name", "prompts/get": "gen_ai.prompt.name"}
@@ -80,24 +92,34 @@ class Operation(Struct, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         """The name of the span."""
-        return f"{self.method} {self.name}" if self.method in _NAMES and isinstance(self.name, str) else self.method
+        name = self.attributes.get(_NAMES.get(self.method, ""))
+        return self.method if name is None else f"{self.method} {name}"
 
-    @property
-    def measured(self) -> dict[str, str]:
-        """Those of the attributes that a server has few values of."""
-        kept = {"mcp.method.name", "mcp.protocol.version", "gen_ai.operation.name", *_NAMES.values()}
-        return {name: value for name, value in self.attributes.items() if name in kept}
+    def measured(self, failure: str | None) -> dict[str, str]:
+        """Return those of the attributes that a server has few values of, and the kind of the *failure*, if any."""
+        kept = {"mcp.method.name", "mcp.protocol.version", "gen_ai.operation.name"}
+        found = {name: value for name, value in self.attributes.items() if name in kept}
+        if failure is not None:
+            found["error.type"] = failure
+        key = _NAMES.get(self.method, "")
+        name = self.attributes.get(key)
+        if name is not None:
+            if failure in {None, TOOL_ERROR} and len(_measured_names) < _MAX_MEASURED_NAMES:
+                _measured_names.add(name)
+            if name in _measured_names:
+                found[key] = name
+        return found
 
     @property
     def attributes(self) -> dict[str, str]:
         """The attributes of the span."""
         found = {"mcp.method.name": self.method, "mcp.protocol.version": self.revision}
         if self.method in _NAMES and isinstance(self.name, str):
-            found[_NAMES[self.method]] = self.name
+            found[_NAMES[self.method]] = self.name[:_MAX_SHOWN_CHARS]
         if self.method == "tools/call":
             found["gen_ai.operation.name"] = "execute_tool"
         if self.method in _URI_METHODS and isinstance(self.uri, str):
-            found["mcp.resource.uri"] = self.uri
+            found["mcp.resource.uri"] = self.uri[:_MAX_SHOWN_CHARS]
         if self.request_id is not None:
             found["jsonrpc.request.id"] = str(self.request_id)
         return found
@@ -117,7 +139,7 @@ class Outcome:
     def set(self, result: object) -> None:
         """Note *result*."""
         if getattr(result, "is_error", UNSET) is True:
-            self._fail("tool_error", "")
+            self._fail(TOOL_ERROR, "")
 
     def fail(self, failure: BaseException) -> None:
         """Note that the request ended with *failure*."""

@@ -383,8 +383,7 @@ async def _with_span(clock: Callable[[], float], exchange: Exchange, call: Call,
             outcome.set(result)
     finally:
         if has_metrics():
-            failed = {} if outcome is None or outcome.failure is None else {"error.type": outcome.failure}
-            record_duration(clock() - begun, operation.measured | failed)
+            record_duration(clock() - begun, operation.measured(None if outcome is None else outcome.failure))
     return result
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 import time
 from collections import OrderedDict, defaultdict, deque
+from heapq import heapify, heapreplace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
@@ -247,9 +248,8 @@ class MemoryEventStore(EventStore):
             self._drop_messages(known)
             known.dropped = number
             return
-        while self._bytes + size > self._max_bytes:
-            richest = max(self._owned_bytes, key=self._owned_bytes.__getitem__)
-            self._drop_first(self._owned[richest])
+        if self._bytes + size > self._max_bytes:
+            self._make_room(size)
         if len(known.sequence) >= self._max_events:
             self._drop(known.sequence.popleft(), known)
         self._count += 1
@@ -282,6 +282,20 @@ class MemoryEventStore(EventStore):
             if first is None or self._events[first].expires > now:
                 return
             self._drop_first(self._queue)
+
+    def _make_room(self, size: int) -> None:
+        """Drop the oldest messages of the owners that have the most bytes until *size* bytes fit."""
+        owned = self._owned_bytes
+        richest = max(owned, key=owned.__getitem__)
+        self._drop_first(self._owned[richest])  # most often, one is enough
+        if self._bytes + size <= self._max_bytes:
+            return
+        ranked = [(-kept, owner) for owner, kept in owned.items()]  # one message may need the room of 10,000
+        heapify(ranked)
+        while self._bytes + size > self._max_bytes:
+            owner = ranked[0][1]
+            self._drop_first(self._owned[owner])
+            heapreplace(ranked, (-owned.get(owner, 0), owner))
 
     def _drop_first(self, queue: _Queue) -> None:
         """Drop the oldest message of all, or of one owner, which is also the oldest of its stream."""

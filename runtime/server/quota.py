@@ -19,10 +19,12 @@ this one, but it counts when owners are compared.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final
+
+from mcpgen.runtime.server.quota_shares import BYTES, COUNT, NOTHING, OwnerShare, SessionShare, Shares
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
 __all__ = ["Entry", "Quota"]
 
@@ -106,92 +108,6 @@ class Entry:
             self._give_way()
 
 
-class _Share:
-    """What one owner, or one session of it, has: how many things (0), and how many bytes (1)."""
-
-    __slots__ = ("amounts",)
-
-    def __init__(self) -> None:
-        self.amounts = [0, 0]
-
-    def kept_here(self, what: int) -> int:
-        """Return how much of *what* it has at this worker."""
-        return self.amounts[what]
-
-
-class _Session(_Share):
-    """What one session has, and its entries by rank, oldest first."""
-
-    __slots__ = ("ranks",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        # OrderedDict, since a dict takes longer to find its first entry after each removal of the first.
-        self.ranks: dict[int, OrderedDict[Entry, None]] = {}
-
-    def oldest(self, what: int, ranks: Iterable[int], but: Entry | None) -> Entry | None:
-        """Return the first entry of *ranks* that can end early and has some of *what*."""
-        for rank in ranks:
-            for each in self.ranks[rank]:
-                if each.can_give_way and each is not but and (what == _COUNT or each.size):
-                    return each
-        return None
-
-
-_T = TypeVar("_T", bound=_Share)
-
-
-class _Shares(Generic[_T]):
-    """The shares of all owners, or of all sessions of one owner, by name."""
-
-    __slots__ = ("by_name", "most")
-
-    def __init__(self) -> None:
-        self.by_name: dict[str, _T] = {}
-        self.most = [0, 0]  # no share has more
-
-    def change(self, share: _T, count: int, size: int) -> None:
-        amounts, most = share.amounts, self.most
-        amounts[_COUNT] += count
-        amounts[_BYTES] += size
-        most[_COUNT] = max(most[_COUNT], amounts[_COUNT])
-        most[_BYTES] = max(most[_BYTES], amounts[_BYTES])
-
-    def amount(self, name: str, what: int) -> int:
-        found = self.by_name.get(name)
-        return 0 if found is None else found.amounts[what]
-
-    def largest(self, what: int, above: int) -> _T | None:
-        """Return the largest share of which a part is here, if it is more than *above*."""
-        if self.most[what] <= above:  # most often; so an owner that is refused again and again costs little
-            return None
-        here = (each for each in self.by_name.values() if each.kept_here(what))
-        found = max(here, key=lambda each: each.amounts[what], default=None)
-        self.most[what] = 0 if found is None else found.amounts[what]
-        return found if self.most[what] > above else None
-
-
-_COUNT: Final = 0
-_BYTES: Final = 1
-
-_NOTHING: Final = (0, 0)
-
-
-class _Owner(_Share):
-    """What one owner has at all workers, what of it is elsewhere, and its sessions here."""
-
-    __slots__ = ("elsewhere", "sessions")
-
-    def __init__(self, elsewhere: tuple[int, int]) -> None:
-        super().__init__()
-        self.amounts = [*elsewhere]
-        self.elsewhere = elsewhere
-        self.sessions: _Shares[_Session] = _Shares()
-
-    def kept_here(self, what: int) -> int:
-        return self.amounts[what] - self.elsewhere[what]
-
-
 class Quota:
     """A bound that the clients of one server share.
 
@@ -215,7 +131,7 @@ class Quota:
         self._max_count = max_count
         self._max_bytes = max_bytes
         self._idle_ranks = idle_ranks
-        self._owners: _Shares[_Owner] = _Shares()
+        self._owners: Shares[OwnerShare] = Shares()
         self._elsewhere: Mapping[str, tuple[int, int]] = {}
 
     @property
@@ -261,10 +177,10 @@ class Quota:
         entry = Entry(self, owner, session, size, count, rank, give_way)
         found = self._owners.by_name.get(owner)
         if found is None:
-            found = self._owners.by_name[owner] = _Owner(self._elsewhere.get(owner, _NOTHING))
+            found = self._owners.by_name[owner] = OwnerShare(self._elsewhere.get(owner, NOTHING))
         kept = found.sessions.by_name.get(session)
         if kept is None:
-            kept = found.sessions.by_name[session] = _Session()
+            kept = found.sessions.by_name[session] = SessionShare()
         _add(kept, entry)
         self._change(found, kept, count, size)
         return entry
@@ -301,10 +217,10 @@ class Quota:
     def large_shares(self, part: float) -> dict[str, tuple[int, int]]:
         """Return how many entries and bytes each owner has here that has at least *part* of a limit."""
         count, size = self._max_count * part, self._max_bytes * part
-        if self._owners.most[_COUNT] < count and self._owners.most[_BYTES] < size:
+        if self._owners.most[COUNT] < count and self._owners.most[BYTES] < size:
             return {}
-        kept = {name: (each.kept_here(_COUNT), each.kept_here(_BYTES)) for name, each in self._owners.by_name.items()}
-        return {name: each for name, each in kept.items() if each[_COUNT] >= count or each[_BYTES] >= size}
+        kept = {name: (each.kept_here(COUNT), each.kept_here(BYTES)) for name, each in self._owners.by_name.items()}
+        return {name: each for name, each in kept.items() if each[COUNT] >= count or each[BYTES] >= size}
 
     def set_elsewhere(self, shares: Mapping[str, tuple[int, int]]) -> None:
         """Note how many entries and bytes owners have at other workers."""
@@ -312,11 +228,11 @@ class Quota:
         for name in before.keys() | shares.keys():
             found = self._owners.by_name.get(name)
             if found is not None:
-                (old_count, old_size), found.elsewhere = found.elsewhere, shares.get(name, _NOTHING)
+                (old_count, old_size), found.elsewhere = found.elsewhere, shares.get(name, NOTHING)
                 count, size = found.elsewhere
                 self._owners.change(found, count - old_count, size - old_size)
 
-    def _shares(self, entry: Entry) -> tuple[_Owner, _Session]:
+    def _shares(self, entry: Entry) -> tuple[OwnerShare, SessionShare]:
         owner = self._owners.by_name[entry.owner]
         return owner, owner.sessions.by_name[entry.session]
 
@@ -329,7 +245,7 @@ class Quota:
             if not owner.sessions.by_name:
                 del self._owners.by_name[entry.owner]
 
-    def _change(self, owner: _Owner, session: _Session, count: int, size: int) -> None:
+    def _change(self, owner: OwnerShare, session: SessionShare, count: int, size: int) -> None:
         self._owners.change(owner, count, size)
         owner.sessions.change(session, count, size)
         self.count += count
@@ -340,8 +256,8 @@ class Quota:
         if count > self._max_count or size > self._max_bytes:
             return False
         while self.count + count > self._max_count or self.bytes + size > self._max_bytes:
-            what = _COUNT if self.count + count > self._max_count else _BYTES
-            victim = self._victim(owner, session, count if what == _COUNT else size, what, but)
+            what = COUNT if self.count + count > self._max_count else BYTES
+            victim = self._victim(owner, session, count if what == COUNT else size, what, but)
             if victim is None or not self._may_leave(victim):
                 return False
             self._forget(victim)
@@ -359,7 +275,7 @@ class Quota:
     def _victim(self, owner: str, session: str, more: int, what: int, but: Entry | None) -> Entry | None:
         """Return the entry that has to give way to *more* of *owner* and *session*; None if they have the most."""
         own = self._owners.by_name.get(owner)
-        kept = self._elsewhere.get(owner, _NOTHING) if own is None else own.amounts
+        kept = self._elsewhere.get(owner, NOTHING) if own is None else own.amounts
         largest = self._owners.largest(what, kept[what] + more)
         if largest is not None:
             found = largest.sessions.largest(what, 0)
@@ -375,7 +291,7 @@ class Quota:
                 return idle
         return None
 
-    def _ranks(self, session: _Session, *, only_idle: bool = False) -> list[int]:
+    def _ranks(self, session: SessionShare, *, only_idle: bool = False) -> list[int]:
         """Return the ranks of the entries of *session* in the order in which they give way."""
         ranks = sorted(session.ranks)
         idle = [each for each in ranks if each < self._idle_ranks]
@@ -384,7 +300,7 @@ class Quota:
         return idle if only_idle else [*idle, *(each for each in ranks if each >= self._idle_ranks)]
 
 
-def _add(session: _Session, entry: Entry) -> None:
+def _add(session: SessionShare, entry: Entry) -> None:
     entries = session.ranks.get(entry.rank)
     if entries is None:
         entries = session.ranks[entry.rank] = OrderedDict()
@@ -392,7 +308,7 @@ def _add(session: _Session, entry: Entry) -> None:
     entry.queue = entries
 
 
-def _drop(session: _Session, entry: Entry) -> None:
+def _drop(session: SessionShare, entry: Entry) -> None:
     entries = session.ranks[entry.rank]
     del entries[entry]
     entry.queue = None

@@ -44,8 +44,7 @@ __all__ = ["BUSY", "HALF_OPEN", "IDLE", "HttpSession", "is_get_stream"]
 
 T = TypeVar("T")
 
-# The ranks of sessions in their quota: those whose client has not sent a second request, those in which nothing is
-# open, and all others.
+# The ranks of sessions in their quota: those without a second request, those in which nothing is open, and all others.
 HALF_OPEN: Final = 0
 IDLE: Final = 1
 BUSY: Final = 2
@@ -54,8 +53,8 @@ BUSY: Final = 2
 # resume with. Clients of earlier revisions may take such an event for a broken message.
 _POLLING: Final = Labels(each.label for each in dropwhile(lambda each: each.label != "2025-11-25", REVISIONS))
 
-# The store has long dropped the streams that ended before these.
-_MAX_ENDED_STREAMS: Final = 1000
+# Each takes 160 bytes, which no limit counts, and there may be 10,000 sessions. The store drops older ones by itself.
+_MAX_ENDED_STREAMS: Final = 32
 
 
 class HttpSession(CountedConnection):
@@ -150,6 +149,11 @@ class HttpSession(CountedConnection):
             return False
         self._messages.bytes += size
         return True
+
+    @property
+    def record_bytes(self) -> int:
+        """The bytes that it keeps of what other workers know of it."""
+        return 0
 
     @property
     def is_busy(self) -> bool:

@@ -26,6 +26,7 @@ from mcpgen.runtime.http.sse import encode_event
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Fault, Malformed, Notification, Request, Response
 from mcpgen.runtime.protocol.reading_policy import SUSPECT
+from mcpgen.runtime.server.cluster.cluster import ClusterUnavailable
 from mcpgen.runtime.server.dispatcher import take, take_batch
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.server.open_requests import Ticket
     from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
     from mcpgen.runtime.http.server.responses import Receive, Scope, Send
+    from mcpgen.runtime.http.server.shared_state import SharedState
     from mcpgen.runtime.protocol.messages import Error, Message
 
 __all__ = ["LegacySse"]
@@ -97,7 +99,7 @@ class LegacySse:
         session_id = query.get("session", [""])[0]
         session = self._sessions.get(session_id)
         cluster = self._state.cluster
-        if session is None and cluster is not None and await cluster.relay_message(scope, headers, client, body, send):
+        if session is None and cluster is not None and await self._relay(cluster, scope, headers, client, body, send):
             return
         if session is None or session[0].client.user != client.user:
             reason = "the session does not exist or has ended; post to the URL in the stream's first event"
@@ -139,6 +141,28 @@ class LegacySse:
             await responses.send_error(send, status, message.reason, code=message.fault.code, body=body)
         else:
             await responses.send_empty(send, 202)
+
+    async def _relay(  # noqa: PLR0913, PLR0917 (of `post`)
+        self,
+        cluster: SharedState,
+        scope: Scope,
+        headers: Mapping[str, str],
+        client: Client,
+        body: bytes,
+        send: Send,
+    ) -> bool:
+        """Return whether another worker has answered. The message counts here, too, since that worker may be slow.
+
+        Raises:
+            ClusterUnavailable: There is no room for it, or the other worker cannot be reached.
+        """
+        ticket = self._state.open_ticket(client, headers, body)
+        if ticket is None:
+            raise ClusterUnavailable(self._state.refusal)
+        try:
+            return await cluster.relay_message(scope, headers, client, body, send)
+        finally:
+            ticket.release()
 
     async def _take_batch(
         self, connection: CountedConnection, response: ResponseBuffer, batch: Batch, ticket: Ticket, client: Client

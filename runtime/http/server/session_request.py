@@ -128,6 +128,9 @@ async def _serve_in_session(post: HttpRequest, session: HttpSession, message: Me
     # Each request has a token of its own, and another worker may have started the session.
     session.session.access, session.session.hides = post.client.access, post.client.hides
     revision = session.session.revision
+    if post.state.cluster is not None and post.open_ticket(session=session.id) is None:  # it may wait for other workers
+        await post.refuse_overload()
+        return
     if isinstance(message, Notification | Response | ErrorResponse):
         take(session.session, message)
         if post.state.cluster is None or await _is_settled(post, post.state.cluster, session, message):

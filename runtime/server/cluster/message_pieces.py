@@ -3,11 +3,14 @@
 Theory of operation. Redis closes the connection of a listener that has 32 MiB to read, and then the streams of all
 clients of that worker break. A client may send messages of megabytes, as many as it likes. So a worker has at most two
 pieces on their way to each other one: a piece of a long message, and a message that is a single piece and need not wait
-for the long ones. The next piece is sent when the receiver has taken the one before. Small messages are sent at once.
+for the long ones. The next piece is sent when the receiver has taken the one before. Small messages are sent at once,
+but a client may send thousands of them, too. So when those that were sent to a worker take too many bytes, the next one
+is sent as a piece: when the receiver has taken it, it has taken those before.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["MessagePieces"]
 
 _SMALL_BYTES: Final = 16 * 1024
+
+# What small messages to one worker take together before one of them is sent as a piece.
+_MAX_UNCONFIRMED_BYTES: Final = 512 * 1024
 
 # A part of a relayed response (512 KiB) and its headers are one piece.
 _PIECE_BYTES: Final = 576 * 1024
@@ -46,6 +52,7 @@ class MessagePieces:
         self._count = 0
         self._turns: WeakValueDictionary[tuple[int, bool], anyio.Lock] = WeakValueDictionary()
         self._sent: dict[int, anyio.Event] = {}
+        self._unconfirmed: Counter[int] = Counter()  # the bytes of the small messages that were sent to each worker
         self._begun: dict[int, tuple[int, bytearray]] = {}  # by worker
 
     async def send(self, worker: int, data: bytes) -> bool:
@@ -54,13 +61,15 @@ class MessagePieces:
         Raises:
             ClusterUnavailable: It does not take a piece.
         """
-        if len(data) <= _SMALL_BYTES:
-            return await self._publish(worker, data)
+        if self._needs_no_piece(worker, data):
+            return await self._send_small(worker, data)
         place = worker, len(data) > _PIECE_BYTES
         turn = self._turns.get(place)
         if turn is None:
             turn = self._turns[place] = anyio.Lock()
         async with turn:
+            if self._needs_no_piece(worker, data):  # another one was taken meanwhile
+                return await self._send_small(worker, data)
             self._count += 1
             number = self._count
             for start in range(0, len(data), _PIECE_BYTES):
@@ -69,6 +78,15 @@ class MessagePieces:
                 if not await self._send_piece(worker, number, encode_message(piece)):
                     return False
         return True
+
+    def _needs_no_piece(self, worker: int, data: bytes) -> bool:
+        return len(data) <= _SMALL_BYTES and self._unconfirmed[worker] <= _MAX_UNCONFIRMED_BYTES
+
+    async def _send_small(self, worker: int, data: bytes) -> bool:
+        is_heard = await self._publish(worker, data)
+        if is_heard:  # a client may name any number as that of a worker
+            self._unconfirmed[worker] += len(data)
+        return is_heard
 
     async def _send_piece(self, worker: int, number: int, piece: bytes) -> bool:
         taken = self._sent[number] = anyio.Event()
@@ -79,6 +97,9 @@ class MessagePieces:
                 await taken.wait()
         finally:
             del self._sent[number]
+            self._unconfirmed.pop(
+                worker, None
+            )  # also if it was not taken, or each of those that wait would wait as long
         if not taken.is_set():
             raise ClusterUnavailable("another worker does not take a message")
         return True
@@ -108,3 +129,4 @@ class MessagePieces:
     def forget(self) -> None:
         """Drop what has arrived of messages that are not complete: the rest may be lost."""
         self._begun.clear()
+        self._unconfirmed.clear()

@@ -192,6 +192,18 @@ async def test_the_time_of_each_handler_is_logged(caplog: pytest.LogCaptureFixtu
     assert two.startswith("resources/read 'office:broken' failed after ")
 
 
+async def test_a_long_name_is_logged_in_part(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    server = office()
+    server.middleware(TimingMiddleware())
+    async with connect(server) as client:
+        with pytest.raises(RequestRefused):
+            await client.call_tool("x" * 100_000)
+    (entry,) = logged(caplog, "mcpgen.timing")
+
+    assert 1100 > len(entry)
+
+
 async def test_requests_and_answers_are_logged_without_their_contents(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     server = office()

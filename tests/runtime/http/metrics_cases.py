@@ -16,6 +16,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from mcpgen import Context, HttpLimits, RateLimit, Server, ToolError
 from mcpgen.runtime.http.server.responses import REFUSALS
+from mcpgen.runtime.protocol import spans
 from tests.specification.http_server.http_clients import STATELESS, joined
 from tests.specification.http_server.http_site import site
 
@@ -96,6 +97,24 @@ async def test_requests_are_timed(reader: InMemoryMetricReader) -> None:
     assert 0 < found["add", None].sum < 60
     assert "2025-11-25" == found["add", None].attributes["mcp.protocol.version"]
     assert not any("request.id" in name for each in found.values() for name in each.attributes)
+
+
+async def test_a_client_cannot_make_instruments_keep_names(
+    reader: InMemoryMetricReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spans, "_measured_names", set[str]())
+    monkeypatch.setattr(spans, "_MAX_MEASURED_NAMES", 2)
+    async with site(demo()) as web:
+        peer = await joined(web, "2025-11-25")
+        for name in ("add", "fail", *(f"unknown{number}" for number in range(10))):
+            await peer.call(name, '{"a":1,"b":2}').complete()
+        for name in ("add", "ask"):  # one more would be too many
+            await peer.call(name, '{"a":1,"b":2}').complete()
+        found = points(reader)["mcp.server.operation.duration"]
+
+    names = [each.attributes.get("gen_ai.tool.name") for each in found]
+    assert {"add", "fail", None} == set(names)
+    assert 5 >= len(names)
 
 
 async def test_refusals_are_counted(reader: InMemoryMetricReader) -> None:

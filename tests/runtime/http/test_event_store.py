@@ -501,6 +501,26 @@ def test_the_messages_of_the_owner_that_has_the_most_go_first() -> None:
     assert [0] == numbers(store, "taker.s19.1", -1)
 
 
+def test_a_large_message_does_not_look_at_all_owners_for_each_one_that_is_dropped() -> None:
+    looked_at: list[str] = []
+
+    class Noted(dict[str, int]):
+        def __getitem__(self, owner: str) -> int:
+            looked_at.append(owner)
+            return super().__getitem__(owner)
+
+    store = store_of(max_bytes=1000 * (EVENT_OVERHEAD_BYTES + 100))
+    store._owned_bytes = Noted()
+    for owner in range(500):
+        filled(store, f"o{owner}.s.1", range(2), 100)
+    looked_at.clear()
+    filled(store, "large.s.1", range(1), 400 * (EVENT_OVERHEAD_BYTES + 100) - EVENT_OVERHEAD_BYTES)
+
+    assert 601 == store.event_count
+    assert 2000 > len(looked_at), "each owner is looked at once, and each that loses a message once more"
+    assert 400 == [numbers(store, f"o{owner}.s.1", -1) for owner in range(500)].count(None)
+
+
 def test_the_streams_of_the_owner_that_has_the_most_go_first() -> None:
     store = store_of(max_streams=4)
     filled(store, "honest.s.1", range(2))

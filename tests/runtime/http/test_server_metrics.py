@@ -24,7 +24,7 @@ def test_the_instruments_of_a_server() -> None:
         cwd=Path(__file__).parents[3],
     )
 
-    assert "5 passed" in done.stdout, done.stdout
+    assert "6 passed" in done.stdout, done.stdout
 
 
 @pytest.mark.slow

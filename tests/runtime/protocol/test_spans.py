@@ -176,6 +176,19 @@ def test_a_resource_is_named_by_an_attribute_and_not_by_the_span() -> None:
     assert dict.fromkeys(("SERVER", "CLIENT"), ("resources/read", "config://a")) == named
 
 
+def test_a_span_keeps_the_start_of_a_long_name_or_uri() -> None:
+    found = traced("""
+for send in (lambda: client.call_tool("x" * 100_000), lambda: client.read_resource("config:" + "x" * 100_000)):
+    try:
+        await send()
+    except RequestRefused:
+        pass
+""")
+
+    texts = [text for each in found["spans"] for text in (each["name"], *each["attributes"].values())]
+    assert 1024 + len("tools/call ") == max(map(len, texts))
+
+
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_without_opentelemetry_the_trace_context_passes_unchanged(revision: str) -> None:
     server, seen = Server("plain"), []

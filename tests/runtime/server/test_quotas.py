@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mcpgen.runtime.server.quota import Entry, Quota
+from mcpgen.runtime.server.quota_shares import Share
 
 
 class Kept:
@@ -66,6 +67,24 @@ def test_the_sessions_of_one_owner_share_what_it_has() -> None:
     assert kept.admit("modest", "a", session="modest")
     assert kept.ended == ["greedy0"]
     assert kept.admit("greedy4", "a", session="greedy") is None
+
+
+def test_a_large_entry_does_not_look_at_all_sessions_for_each_one_that_makes_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked_at: list[Share] = []
+
+    def note(share: Share, what: int) -> int:
+        looked_at.append(share)
+        return share.amounts[what]
+
+    monkeypatch.setattr(Share, "kept_here", note)
+    kept = Kept(max_bytes=1000)
+    for n in range(1000):
+        kept.admit(f"a{n}", "a", session=str(n))
+    assert kept.admit("b", "b", 400)
+    assert 400 == len(kept.ended)
+    assert 3000 > len(looked_at), "the sessions are looked at once, and each that makes room twice more"
 
 
 def test_what_cannot_end_early_stays() -> None:

@@ -306,6 +306,27 @@ async def test_only_some_get_streams_that_were_replaced_are_kept(revision: str) 
     assert [400, 400, 200] == found
 
 
+@spec("2025-03-26", "basic/transports#resumability-and-redelivery")
+@with_sessions
+async def test_a_session_remembers_only_its_last_streams(revision: str) -> None:
+    forgotten: list[str] = []
+
+    class Noted(MemoryEventStore):
+        async def forget(self, stream: str) -> None:
+            forgotten.append(stream)
+            await super().forget(stream)
+
+    own = behaviour()
+    own.gate.set()
+    async with caller(demo(own), revision, events=Noted()) as peer:
+        for _ in range(100):
+            await peer.call("steps", meta='"progressToken":"p"').complete()
+        await peer.delete()
+        await peer.web.quiet()
+
+    assert 0 < len(forgotten) < 40  # each name takes memory that no limit counts
+
+
 FORGED = ["nobody:1", "x", ":", "0", "a" * 1000, "ä", "1:99999999999999999999", "-1", "null", "%s:-1", "%s:99999", "%s"]
 
 

@@ -200,6 +200,11 @@ class SharedHttpSession(HttpSession):
         return sum(map(len, (*lost.missed, *lost.unanswered)))
 
     @property
+    def record_bytes(self) -> int:
+        """The bytes that it keeps of its record."""
+        return len(self._declaration)
+
+    @property
     def is_home(self) -> bool:
         """Whether this worker is the home of the session."""
         return self.home == self._worker.number
@@ -230,7 +235,10 @@ class SharedHttpSession(HttpSession):
 
     def declare(self, params: Raw | UnsetType) -> None:
         """Note what the client said about itself in *params*, those of its `initialize`."""
+        before = len(self._declaration)
         self._declaration = _encode(_decode_declaration(b"{}" if isinstance(params, UnsetType) else params))
+        if self.entry is not None:  # it is kept as JSON, too
+            self.entry.resize(self.entry.size + len(self._declaration) - before)
         self._start = secrets.token_bytes(8)
         self._name_principal()
 

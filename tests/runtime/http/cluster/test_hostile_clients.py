@@ -125,6 +125,31 @@ async def status_of(workers: Workers, session_id: str | None) -> int:
 # --- large messages
 
 
+@pytest.mark.parametrize("kind", ["answer", "message of HTTP+SSE"])
+async def test_what_waits_for_another_worker_is_counted(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = anyio.Event()
+
+    async def send(*_: object) -> bool:
+        waits.set()
+        await anyio.sleep(0.1)
+        return False
+
+    async with running(demo(), MemoryCluster, workers=2) as workers:
+        client = await workers.client(0).shake_hands()
+        worker = workers.cluster(0)._worker
+        monkeypatch.setattr(worker, "send", send)
+        number = workers.cluster(1)._worker.number
+        body = b'{"jsonrpc":"2.0","id":%d,"result":{"text":"%b"}}' % ((number << 32) + 1, b"x" * 100_000)
+        path = "/mcp" if kind == "answer" else f"/messages?session={number}.x"
+        quota = workers.front.apps[0]._state.open_quota
+        exchange = client.web.open("POST", path, client.lines(body), body)
+        await waits.wait()
+        kept = quota.kept_bytes
+        exchange.leave()
+
+    assert 100_000 < kept
+
+
 async def test_the_next_piece_is_sent_when_the_one_before_was_taken() -> None:
     sent: list[Piece] = []
 
@@ -156,6 +181,34 @@ async def test_the_next_piece_is_sent_when_the_one_before_was_taken() -> None:
     assert [data, data] == found
     assert [True, True] == outcomes
     assert not await ours.send(8, data)
+
+
+async def test_small_messages_wait_if_the_receiver_has_not_taken_those_before() -> None:
+    untaken: list[bytes] = []
+
+    async def publish(worker: int, data: bytes) -> bool:
+        untaken.append(data)
+        return worker == 7
+
+    ours, outcomes = MessagePieces(lambda: 5, publish), list[bool]()
+
+    async def send() -> None:
+        outcomes.append(await ours.send(7, bytes(16_000)))
+
+    most = 0
+    async with anyio.create_task_group() as group:
+        for _ in range(200):
+            group.start_soon(send)
+        while len(outcomes) < 200:
+            await anyio.wait_all_tasks_blocked()
+            most = max(most, sum(map(len, untaken)))
+            pieces = [each for each in map(decode_message, untaken) if isinstance(each, Piece)]
+            untaken.clear()
+            for each in pieces:
+                ours.taken(PieceTaken(each.message))
+
+    assert 600_000 > most, "of the 3,200,000 bytes of all"
+    assert [True] * 200 == outcomes
 
 
 async def test_a_worker_that_takes_no_piece_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from mcpgen import Cluster, HttpLimits
+from mcpgen.runtime.http.server.session_table import SESSION_BYTES
 from tests.runtime.http.cluster.test_shared_sessions import demo
 from tests.runtime.http.cluster.workers import Workers, eventually, running
 
@@ -52,6 +53,16 @@ async def test_sessions_that_are_used_elsewhere_count_at_their_home(cluster: Cal
 
         await eventually(are_three)
         assert 3 == [await ping(workers, 0, each) for each in (*first, *second)].count(200)
+
+
+async def test_each_worker_counts_what_it_keeps_of_a_declaration(cluster: Callable[[], Cluster]) -> None:
+    async with running(demo(), cluster, workers=2) as workers:
+        client = await workers.client(0).shake_hands()
+        assert 200 == await ping(workers, 1, client)
+        for worker in (0, 1):
+            copy = session_of(workers, worker, client)
+            assert copy.record_bytes > 0
+            assert SESSION_BYTES + copy.session.peer.memory_bytes + copy.record_bytes == copy.entry.size
 
 
 async def test_a_copy_that_makes_room_at_another_worker_does_not_end_its_session(
