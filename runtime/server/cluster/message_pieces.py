@@ -97,9 +97,8 @@ class MessagePieces:
                 await taken.wait()
         finally:
             del self._sent[number]
-            self._unconfirmed.pop(
-                worker, None
-            )  # also if it was not taken, or each of those that wait would wait as long
+            # Also if it was not taken, or each of those that wait would wait as long.
+            self._unconfirmed.pop(worker, None)
         if not taken.is_set():
             raise ClusterUnavailable("another worker does not take a message")
         return True
