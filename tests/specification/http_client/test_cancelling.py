@@ -64,6 +64,55 @@ async def test_in_a_session_the_server_is_told_and_then_the_response_is_closed()
         await asked.gone()
 
 
+@pytest.mark.parametrize("what", ["a call", "a task"])
+@on_both_loops
+async def test_no_response_stays_open_that_the_client_does_not_wait_for(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcpgen.runtime.http.client.channel._FORGOTTEN_SECONDS", 0.05)
+    can = {"tools": {}, "tasks": {"cancel": {}, "requests": {"tools": {"call": {}}}}}
+    async with opened("2025-11-25", session="s", can=can) as (client, server):
+        calling = server.start(client.call_tool("slow"))
+        support = "required" if what == "a task" else "forbidden"
+        tool = {"name": "slow", "inputSchema": {"type": "object"}, "execution": {"taskSupport": support}}
+        await (await server.hear(method="tools/list")).result({"tools": [tool]})
+        asked = await server.hear(method="tools/call")
+        await asked.begin()
+        await asked.chunk(b"data: ")
+        await anyio.sleep(0.2)
+
+        assert not asked.left.is_set()
+
+        await calling.cancel()
+        if what == "a call":
+            await server.hear(method="notifications/cancelled")  # it is not answered
+        await asked.gone()
+
+        assert [] == server.unheard
+
+
+@on_both_loops
+async def test_the_response_to_the_cancellation_of_a_task_does_not_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcpgen.runtime.http.client.channel._FORGOTTEN_SECONDS", 0.05)
+    can = {"tools": {}, "tasks": {"cancel": {}, "requests": {"tools": {"call": {}}}}}
+    async with opened("2025-11-25", session="s", can=can) as (client, server):
+        calling = server.start(client.call_tool("slow"))
+        tool = {"name": "slow", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "required"}}
+        await (await server.hear(method="tools/list")).result({"tools": [tool]})
+        times = {"createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttl": 60_000}
+        task = {"taskId": "t", "status": "working", **times}
+        await (await server.hear(method="tools/call")).result({"task": task})
+        waiting = await server.hear(method="tasks/result")
+        await calling.cancel()
+        await (await server.hear(method="notifications/cancelled")).accepted()
+        await waiting.gone()
+        asked = await server.hear(method="tasks/cancel")
+        await asked.begin()
+        await asked.gone()
+
+        assert [] == server.unheard
+
+
 @spec("2026-07-28", "basic/patterns/cancellation#behavior-requirements")
 async def test_a_request_that_waits_for_its_turn_is_never_made_when_it_is_cancelled() -> None:
     async with opened(NEWEST, limits=ClientLimits(max_connections=1)) as (client, server):
