@@ -220,12 +220,14 @@ def connect(
 
 
 def _connect_group(config: Mapping[str, object], native_revision: str | None, options: Options) -> Connection[Any]:
-    from mcpgen.runtime.api.hosts.client_group import prepare_group  # noqa: PLC0415 (most programs need no group)
+    from mcpgen.runtime.api.hosts.group_start import prepare_group  # noqa: PLC0415 (most programs need no group)
 
     if native_revision is not None:
         raise UsageError("`native_revision` is for a connection to one server; leave it out for a configuration")
     connect(["any"], **options)  # reports wrong options at once, also if each server of the configuration is wrong
-    return Connection(*prepare_group(config, lambda transport: connect(transport, **options)))
+    limits = options.get("limits") or ClientLimits()
+    start = prepare_group(config, lambda transport: connect(transport, **options), limits.max_call_seconds)
+    return Connection(*start)
 
 
 def _signature() -> inspect.Signature:
