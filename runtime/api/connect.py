@@ -15,6 +15,7 @@ from mcpgen.runtime.api.client import Client
 from mcpgen.runtime.api.connect_options import DEFAULTS, Options, refuse_unknown, warn_deprecated
 from mcpgen.runtime.api.server_runner import PYTHON_VARIABLES, serve_command
 from mcpgen.runtime.client.base_client import BaseClient, ClientContext
+from mcpgen.runtime.client.changes import LISTEN
 from mcpgen.runtime.client.client_features import ClientFeatures, merge_capabilities
 from mcpgen.runtime.client.connection_task import ConnectionTask
 from mcpgen.runtime.client.engine import ClientEngine
@@ -24,7 +25,7 @@ from mcpgen.runtime.client.extensions import client_extensions
 from mcpgen.runtime.client.handler_functions import HandlerFunctions, check_modes, handlers_from_functions
 from mcpgen.runtime.client.output_validation import OutputValidator, Policy
 from mcpgen.runtime.client.result_cache import ResultCache
-from mcpgen.runtime.errors import UnknownRevision, UsageError
+from mcpgen.runtime.errors import RequestTimedOut, UnknownRevision, UsageError
 from mcpgen.runtime.http.client.transport import Http
 from mcpgen.runtime.limits import ClientLimits
 from mcpgen.runtime.protocol.argument_checks import check_fields, check_required_texts, check_texts
@@ -209,7 +210,7 @@ def connect(
         connection = await task.start()
         try:
             engine = task.engine(connection)
-            await engine.translated.subscribe_to_lists()
+            await _listen_to_lists(engine, task.seconds_left, limits, transport.description)
         except BaseException:
             await task.close()
             raise
@@ -217,6 +218,18 @@ def connect(
         return client
 
     return Connection(start, transport.description)
+
+
+async def _listen_to_lists(engine: ClientEngine, seconds: float, limits: ClientLimits, server: str) -> None:
+    """Listen for the changes of lists that a handler takes, within the time that is left to connect.
+
+    Raises:
+        RequestTimedOut: The time is over.
+    """
+    with engine.connection.deadlines.limit(seconds) as limit:
+        await engine.translated.subscribe_to_lists()
+    if limit.cancelled_caught:
+        raise RequestTimedOut(LISTEN, limits.connect_seconds, server)
 
 
 def _connect_group(config: Mapping[str, object], native_revision: str | None, options: Options) -> Connection[Any]:

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from mcpgen import ClientLimits, RequestTimedOut, connect
+from mcpgen.generated.v2026_07_28 import ClientHandlers
 from tests.specification.citation import spec
 from tests.specification.client.scripted_server import discovered, initialized, on_both_loops
 from tests.specification.http_client.scripted_http_server import NEWEST, closed, opened, played, text
@@ -44,6 +45,26 @@ async def test_a_stateless_request_that_takes_too_long_is_cancelled_likewise() -
         await asked.gone()
 
         assert [] == server.unheard
+
+
+@on_both_loops
+async def test_the_time_to_connect_is_also_that_of_the_stream_of_changes() -> None:
+    class Handlers(ClientHandlers[object]):
+        async def tool_list_changed(self, params: object, context: object, /) -> None: ...
+
+    async def connecting(url: str) -> None:
+        await connect(url, revisions=[NEWEST], handlers=Handlers(), limits=ClientLimits(connect_seconds=4))
+
+    async with played() as server:
+        errand = server.start(connecting(server.url))
+        await (await server.hear(method="server/discover")).result(discovered())
+        asked = await server.hear(method="subscriptions/listen")
+        await asked.begin()
+
+        with pytest.raises(RequestTimedOut, match="was not ready within 4 seconds"):
+            await errand.outcome()
+
+        await asked.gone()
 
 
 @spec("2025-11-25", "basic/transports#sending-messages-to-the-server", "37542e57")
