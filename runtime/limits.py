@@ -39,6 +39,7 @@ __all__ = [
     "MAX_THREADS",
     "MAX_URI_CHARS",
     "MAX_VALUES",
+    "MAX_WIDE_URL_CHARS",
     "ClientLimits",
     "EventLimits",
     "HttpLimits",
@@ -73,6 +74,10 @@ MAX_META_BYTES: Final = 128 * 1024
 
 # Web servers commonly accept request lines of this length, and file systems no longer paths.
 MAX_URI_CHARS: Final = 8192
+
+# A URL of a server that is not ASCII. To normalise its host takes a time that grows with the square of its combining
+# marks: 2 ms for this length. The redirects of a hundred calls can arrive in one turn of the event loop.
+MAX_WIDE_URL_CHARS: Final = 1024
 
 # The `inputResponses` of a retry. Their types have no tags, so an answer takes 7 µs to decode, more than other values.
 MAX_RESPONSE_VALUES: Final = 10_000

@@ -15,6 +15,7 @@ from mcpgen.runtime.api.client import Client
 from mcpgen.runtime.api.connect_options import DEFAULTS, Options, refuse_unknown, warn_deprecated
 from mcpgen.runtime.api.server_runner import PYTHON_VARIABLES, serve_command
 from mcpgen.runtime.client.base_client import BaseClient, ClientContext
+from mcpgen.runtime.client.changes import LISTEN
 from mcpgen.runtime.client.client_features import ClientFeatures, merge_capabilities
 from mcpgen.runtime.client.connection_task import ConnectionTask
 from mcpgen.runtime.client.engine import ClientEngine
@@ -24,7 +25,7 @@ from mcpgen.runtime.client.extensions import client_extensions
 from mcpgen.runtime.client.handler_functions import HandlerFunctions, check_modes, handlers_from_functions
 from mcpgen.runtime.client.output_validation import OutputValidator, Policy
 from mcpgen.runtime.client.result_cache import ResultCache
-from mcpgen.runtime.errors import UnknownRevision, UsageError
+from mcpgen.runtime.errors import RequestTimedOut, UnknownRevision, UsageError
 from mcpgen.runtime.http.client.transport import Http
 from mcpgen.runtime.limits import ClientLimits
 from mcpgen.runtime.protocol.argument_checks import check_fields, check_required_texts, check_texts
@@ -209,7 +210,7 @@ def connect(
         connection = await task.start()
         try:
             engine = task.engine(connection)
-            await engine.translated.subscribe_to_lists()
+            await _listen_to_lists(engine, task.seconds_left, limits, transport.description)
         except BaseException:
             await task.close()
             raise
@@ -219,13 +220,27 @@ def connect(
     return Connection(start, transport.description)
 
 
+async def _listen_to_lists(engine: ClientEngine, seconds: float, limits: ClientLimits, server: str) -> None:
+    """Listen for the changes of lists that a handler takes, within the time that is left to connect.
+
+    Raises:
+        RequestTimedOut: The time is over.
+    """
+    with engine.connection.deadlines.limit(seconds) as limit:
+        await engine.translated.subscribe_to_lists()
+    if limit.cancelled_caught:
+        raise RequestTimedOut(LISTEN, limits.connect_seconds, server)
+
+
 def _connect_group(config: Mapping[str, object], native_revision: str | None, options: Options) -> Connection[Any]:
-    from mcpgen.runtime.api.hosts.client_group import prepare_group  # noqa: PLC0415 (most programs need no group)
+    from mcpgen.runtime.api.hosts.group_start import prepare_group  # noqa: PLC0415 (most programs need no group)
 
     if native_revision is not None:
         raise UsageError("`native_revision` is for a connection to one server; leave it out for a configuration")
     connect(["any"], **options)  # reports wrong options at once, also if each server of the configuration is wrong
-    return Connection(*prepare_group(config, lambda transport: connect(transport, **options)))
+    limits = options.get("limits") or ClientLimits()
+    start = prepare_group(config, lambda transport: connect(transport, **options), limits.max_call_seconds)
+    return Connection(*start)
 
 
 def _signature() -> inspect.Signature:

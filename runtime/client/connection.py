@@ -106,6 +106,10 @@ class ClientConnection:
         """Fail one request. The connection continues."""
         self.session.request_lost(request_id, failure)
 
+    def awaits(self, request_id: RequestId) -> bool:
+        """Return whether a caller waits for the response to a request."""
+        return request_id in self.session.pending
+
     def session_renewed(self) -> None:
         """Forget the tools of the server."""
         self.session.tools_changed()

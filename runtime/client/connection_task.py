@@ -118,6 +118,11 @@ class ConnectionTask:
         self._ready = anyio.Event()
         self._ended = anyio.Event()
 
+    @property
+    def seconds_left(self) -> float:
+        """How much is left of `ClientLimits.connect_seconds`, once a revision is agreed."""
+        return self._seconds_left
+
     async def start(self) -> ClientConnection:
         """Start the task, and return the connection when a revision is agreed.
 

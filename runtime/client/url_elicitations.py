@@ -13,6 +13,7 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from mcpgen.runtime.errors import RequestError, quoted
+from mcpgen.runtime.limits import MAX_URI_CHARS, MAX_WIDE_URL_CHARS
 from mcpgen.runtime.protocol.newest import ErrorCode
 
 __all__ = ["UrlElicitations", "check_url"]
@@ -20,10 +21,6 @@ __all__ = ["UrlElicitations", "check_url"]
 # A server may start any number of elicitations, and complete none.
 _MAX_IDS: Final = 1000
 _MAX_ID_CHARS: Final = 1000
-
-# `urlsplit` normalises a host, which takes a time that grows with the square of its combining marks, and Python keeps
-# the last 128 URLs.
-_MAX_URL_CHARS: Final = 8192
 
 _LOG = logging.getLogger("mcpgen.session")
 
@@ -56,8 +53,9 @@ def check_url(url: str) -> None:
     Raises:
         RequestError: It is too long, or not a URL that a browser opens with HTTP or HTTPS.
     """
-    if len(url) > _MAX_URL_CHARS:
-        raise RequestError(ErrorCode.INVALID_PARAMS, f"`url` has more than {_MAX_URL_CHARS} characters; shorten it")
+    limit = MAX_URI_CHARS if url.isascii() else MAX_WIDE_URL_CHARS  # Python keeps the last 128 URLs
+    if len(url) > limit:
+        raise RequestError(ErrorCode.INVALID_PARAMS, f"`url` has more than {limit} characters; shorten it")
     found = _split(url)
     if found is None:
         raise RequestError(ErrorCode.INVALID_PARAMS, f"`url` must be an http or https URL, not {quoted(url[:100])}")

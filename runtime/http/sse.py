@@ -52,13 +52,13 @@ class Event(Struct, frozen=True, gc=False):
     """One event of a stream.
 
     Attributes:
-        data: Its data lines, joined by newlines.
+        data: Its data lines, joined by newlines, as UTF-8. As a `str`, one emoji would make four bytes of each byte.
         name: The event's type.
         event_id: The last id in this event or before it; None if there was none, or if the last one was empty.
         retry_ms: The reconnection time, if this event sets it.
     """
 
-    data: str
+    data: bytes
     name: str = "message"
     event_id: str | None = None
     retry_ms: int | None = None
@@ -239,7 +239,10 @@ class EventReader:
         self.last_event_id = self._id
         if self._data is not None:
             name = self._name.decode("utf-8", "replace") or "message"
-            events.append(Event(self._data.decode("utf-8", "replace"), name, self._id, self._event_retry_ms))
+            data = _valid(self._data)
+            if len(data) > self._max_data_bytes:  # a replacement character has three bytes
+                self._fail(events)
+            events.append(Event(data, name, self._id, self._event_retry_ms))
         self._reset_event()
 
     def _reset_event(self) -> None:
@@ -253,6 +256,11 @@ class EventReader:
         self._dropped = 0
         self._reset_event()
         raise EventTooLarge(limit_bytes=self._max_data_bytes, events=events)
+
+
+def _valid(data: bytes | bytearray) -> bytes:
+    """Return *data* as valid UTF-8, with replacement characters for what is not."""
+    return bytes(data) if data.isascii() else data.decode("utf-8", "replace").encode()
 
 
 def _one_line(text: str, argument: str) -> bytes:

@@ -89,6 +89,13 @@ class ClientEndpoint(Endpoint, Protocol):
         Only transports that send each request by itself, such as HTTP, call this.
         """
 
+    def awaits(self, request_id: RequestId) -> bool:
+        """Return whether the response to a request is still awaited: the request was neither answered nor given up.
+
+        Only HTTP calls this.
+        """
+        ...
+
     def session_renewed(self) -> None:
         """Forget what the server has listed: a new session has replaced a lost one, maybe with a newer server.
 

@@ -200,6 +200,7 @@ def test_importing_the_models_of_a_revision_loads_nothing_else(revision: str) ->
 SHELLS = {
     "api/blocking_client.py",
     "api/hosts/client_group.py",
+    "api/hosts/group_start.py",
     "api/middleware.py",
     "api/server.py",
     "cli/adapt_command.py",

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 import anyio
 from msgspec.structs import replace
 
-from mcpgen.runtime.api.hosts.config import parse_config
 from mcpgen.runtime.api.hosts.uri_templates import template_fits
 from mcpgen.runtime.errors import (
     McpgenError,
@@ -31,16 +30,15 @@ from mcpgen.runtime.transports.errors import ServerExited
 from mcpgen.runtime.transports.event_loops import next_turn
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Generator, Mapping
     from types import TracebackType
     from typing import Self
 
     from mcpgen.runtime.api.client import Client
     from mcpgen.runtime.client.outgoing_requests import CallOptions
     from mcpgen.runtime.client.tool_results import ToolResult
-    from mcpgen.runtime.transports.interfaces import Transport
 
-__all__ = ["ClientGroup", "NoServerConnected", "prepare_group"]
+__all__ = ["ClientGroup", "NoServerConnected", "name_server"]
 
 T = TypeVar("T")
 
@@ -78,9 +76,15 @@ class ClientGroup:
     An error of a request is the one that the client of the server raises, with a note that names the server.
     """
 
-    def __init__(self, clients: Mapping[str, Client], failures: Mapping[str, McpgenError]) -> None:
+    def __init__(
+        self,
+        clients: Mapping[str, Client],
+        failures: Mapping[str, McpgenError],
+        max_call_seconds: float,
+    ) -> None:
         self._clients = dict(clients)
         self._failures = dict(failures)
+        self._max_call_seconds = max_call_seconds
         self._owners: dict[str, str] = {}  # the server of each listed resource
 
     @property
@@ -164,7 +168,7 @@ class ClientGroup:
             UsageError: The name begins with no server's name, or several servers have such a tool.
             TransportClosed: The server could not be connected.
         """
-        server, tool = await self._split(name, "tools")
+        server, tool = await self._within(self._split(name, "tools"), "tools/list", options)
         with _named(server):
             return await self[server].call_tool(tool, arguments, returns=returns, **options)
 
@@ -177,7 +181,7 @@ class ClientGroup:
             UsageError: The name begins with no server's name, or several servers have such a prompt.
             TransportClosed: The server could not be connected.
         """
-        server, prompt = await self._split(name, "prompts")
+        server, prompt = await self._within(self._split(name, "prompts"), "prompts/list", options)
         with _named(server):
             return await self[server].get_prompt(prompt, arguments, **options)
 
@@ -187,7 +191,7 @@ class ClientGroup:
         Raises:
             UsageError: No server lists the URI, or several do; use the client of one server then.
         """
-        server = await self._owner(uri)
+        server = await self._within(self._owner(uri), "resources/list", options)
         with _named(server):
             return await self[server].read_resource(uri, **options)
 
@@ -206,10 +210,11 @@ class ClientGroup:
             UsageError: The prompt or the template belongs to no server, or to several.
         """
         if isinstance(ref, models.PromptReference):
-            server, prompt = await self._split(ref.name, "prompts")
+            server, prompt = await self._within(self._split(ref.name, "prompts"), "prompts/list", options)
             ref = replace(ref, name=prompt)
         else:
-            server = self._sole(ref.uri, await self._listing("resource_templates", "uri_template", ref.uri))
+            listing = self._listing("resource_templates", "uri_template", ref.uri)
+            server = self._sole(ref.uri, await self._within(listing, "resources/templates/list", options))
         with _named(server):
             return await self[server].complete(ref, argument, value, context=context, **options)
 
@@ -248,6 +253,21 @@ class ClientGroup:
                 except RequestRefused as error:  # the client asks some revisions for lists that are not declared
                     if error.code != ErrorCode.METHOD_NOT_FOUND:
                         raise
+
+    async def _within(self, search: Awaitable[T], method: str, options: CallOptions) -> T:
+        """Return what *search* finds in the lists of the servers, within the time of a call.
+
+        Each page of a list has a time limit of its own, and a server can send a thousand pages.
+
+        Raises:
+            RequestTimedOut: The time is over.
+        """
+        seconds = options.get("timeout_seconds")
+        if not isinstance(seconds, int | float) or not seconds > 0:  # the call itself refuses a wrong one
+            seconds = self._max_call_seconds
+        with anyio.move_on_after(seconds):
+            return await search
+        raise RequestTimedOut(method, seconds)
 
     async def _listing(self, listing: str, key: str, value: str) -> list[str]:
         """Return the servers in whose list an item has the value *value* of *key*."""
@@ -305,11 +325,12 @@ def _named(server: str) -> Generator[None]:
     try:
         yield
     except McpgenError as error:
-        _name(error, server)
+        name_server(error, server)
         raise
 
 
-def _name(error: McpgenError, server: str) -> None:
+def name_server(error: McpgenError, server: str) -> None:
+    """Add the name of the server to *error*."""
     if isinstance(error, ServerExited):
         error.command = server
     elif isinstance(error, RequestTimedOut) and error.server is not None:
@@ -317,68 +338,3 @@ def _name(error: McpgenError, server: str) -> None:
     note = f"This is about the server {server!r}."
     if note not in getattr(error, "__notes__", ()):
         error.add_note(note)
-
-
-def prepare_group(
-    config: object, connect: Callable[[Transport], Awaitable[Client]]
-) -> tuple[Callable[[], Awaitable[ClientGroup]], str]:
-    """Return a function that connects to all servers of a configuration, and what to call them in messages.
-
-    Args:
-        config: The configuration of a host.
-        connect: Returns a connection to one server, which is not open yet. It checks the options.
-
-    Raises:
-        UsageError: It is no such configuration, or an option is wrong.
-    """
-    connections: dict[str, Awaitable[Client]] = {}
-    failures: dict[str, McpgenError] = {}
-    for entry in parse_config(config):
-        if entry.is_disabled:
-            _LOG.info("the server %r is disabled in the configuration", entry.name)
-            continue
-        if entry.ignored:
-            ignored = ", ".join(printable(each) for each in entry.ignored)
-            _LOG.warning("the server %r of the configuration has keys that are not used: %s", entry.name, ignored)
-        try:
-            transport = entry.transport()
-        except UsageError as error:
-            failures[entry.name] = error
-        else:
-            connections[entry.name] = connect(transport)
-
-    async def start() -> ClientGroup:
-        return await _open_all(connections, dict(failures))
-
-    return start, ", ".join((*connections, *failures))
-
-
-async def _open_all(connections: Mapping[str, Awaitable[Client]], failures: dict[str, McpgenError]) -> ClientGroup:
-    """Connect to all servers at once.
-
-    Raises:
-        NoServerConnected: None of them could be connected.
-    """
-    clients: dict[str, Client] = {}
-
-    async def open_one(server: str, connection: Awaitable[Client]) -> None:
-        try:
-            clients[server] = await connection
-        except McpgenError as error:
-            _name(error, server)
-            failures[server] = error
-
-    try:
-        async with anyio.create_task_group() as tasks:
-            for name, connection in connections.items():
-                tasks.start_soon(open_one, name, connection)
-    except BaseException:
-        for client in clients.values():
-            await client.close()
-        raise
-    if not clients:
-        raise NoServerConnected(failures)
-    for name, error in failures.items():
-        _LOG.warning("the server %r is not connected: %s", name, error)
-    # In the order of the configuration, and not in that in which they were ready.
-    return ClientGroup({name: clients[name] for name in connections if name in clients}, failures)

@@ -152,6 +152,9 @@ class _RecordedEndpoint:
     def request_lost(self, request_id: RequestId, failure: Exception) -> None:
         self._endpoint.request_lost(request_id, failure)
 
+    def awaits(self, request_id: RequestId) -> bool:
+        return self._endpoint.awaits(request_id)
+
     def session_renewed(self) -> None:
         self._endpoint.session_renewed()
 

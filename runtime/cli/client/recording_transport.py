@@ -178,6 +178,9 @@ class _RecordingChannel:
         self._recorder.note_lost(request_id)
         self._endpoint.request_lost(request_id, failure)
 
+    def awaits(self, request_id: RequestId) -> bool:
+        return self._endpoint.awaits(request_id)
+
     def session_renewed(self) -> None:
         self._endpoint.session_renewed()
 

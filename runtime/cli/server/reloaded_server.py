@@ -344,6 +344,11 @@ class _ServerSide:
     def request_lost(self, request_id: RequestId, failure: Exception) -> None:
         """Not called by a process."""
 
+    def awaits(self, request_id: RequestId) -> bool:
+        """Not called by a process."""
+        del request_id
+        return True
+
     def session_renewed(self) -> None:
         """Not called by a process."""
 

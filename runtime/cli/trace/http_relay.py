@@ -189,6 +189,9 @@ class _Server:
             del self.pending[request_id]
             self._write(envelope.encode_error(request_id, Error(ErrorCode.INTERNAL_ERROR, error_text(failure))))
 
+    def awaits(self, request_id: RequestId) -> bool:
+        return request_id in self.pending
+
     def session_renewed(self) -> None:
         """Do nothing: the client does not know of the session."""
 

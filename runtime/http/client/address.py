@@ -9,6 +9,7 @@ from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 from msgspec import Struct
 
 from mcpgen.runtime.errors import UsageError, printable
+from mcpgen.runtime.limits import MAX_URI_CHARS, MAX_WIDE_URL_CHARS
 from mcpgen.runtime.transports.command_line import hide_userinfo, missing_scheme
 
 __all__ = ["Address", "parse_address", "join_url"]
@@ -19,10 +20,6 @@ _PORTS: Final = {"http": 80, "https": 443}
 _FORBIDDEN: Final = re.compile(r"[\x00-\x20\x7f\\]")
 
 _MAX_SHOWN_CHARS: Final = 200
-
-# Of a URL that a server sends. `urlsplit` normalises a host, which takes a time that grows with the square of its
-# combining marks, and Python keeps the last 128 URLs.
-_MAX_REFERENCE_CHARS: Final = 8192
 
 
 class Address(Struct, frozen=True):
@@ -97,8 +94,9 @@ def join_url(base: Address, reference: str) -> Address:
     Raises:
         UsageError: The result is not a URL of http or https, or *reference* is too long.
     """
-    if len(reference) > _MAX_REFERENCE_CHARS:
-        raise UsageError(f"the URL has {len(reference):,} characters, more than {_MAX_REFERENCE_CHARS:,}; shorten it")
+    limit = MAX_URI_CHARS if reference.isascii() else MAX_WIDE_URL_CHARS  # Python keeps the last 128 URLs
+    if len(reference) > limit:
+        raise UsageError(f"the URL has {len(reference):,} characters, more than {limit:,}; shorten it")
     try:
         url = urljoin(base.url, reference)
     except ValueError:

@@ -6,7 +6,9 @@ of notifications matters. They never wait for requests: a server may need an ans
 a request.
 
 If an HTTP request fails, only its message is lost. A request of a stateless revision is cancelled by closing its
-response. In a session, the server is sent the cancellation first, and then the response is closed.
+response. In a session, the server is sent the cancellation first, and then the response is closed: at the latest a few
+seconds later, since a server may not accept the cancellation. A request that the client does not wait for any more has
+the same time for its response: one that was to become a task, or the cancellation of a task.
 
 Spec:
     2024-11-05 to 2025-11-25, basic/transports; 2026-07-28, basic/transports/streamable-http, "Cancellation".
@@ -49,6 +51,10 @@ _LOG = logging.getLogger("mcpgen.client")
 # How long the server may take to accept a message that is not a request; only later messages wait for it.
 _SEND_SECONDS: Final = 30.0
 
+# How long the response to a request that the client does not wait for any more stays open; at most twice as long. A
+# response takes as much memory as a message, and a server need not end it.
+_FORGOTTEN_SECONDS: Final = 2.0
+
 
 class _PendingRequest(Struct, eq=False):
     """A request that is waiting to be sent or answered.
@@ -89,7 +95,9 @@ class HttpChannel:
     ) -> None:
         self.library: str = requests.library
         self._limits = limits
+        self._group = group
         self._spawner = spawner
+        self._is_watching = False  # whether `_close_forgotten` runs
         self._protocol = HttpProtocol(requests, limits, group, identity)
         self._slots = anyio.Semaphore(limits.max_connections)
         self._pending: dict[RequestId, _PendingRequest] = {}
@@ -119,6 +127,9 @@ class HttpChannel:
             pending = self._pending[outgoing.id] = _PendingRequest(outgoing)
             self._queued_bytes += len(message)
             pending.sending = self._spawner.start(self._run_request, pending)
+            if not self._is_watching:
+                self._is_watching = True
+                self._group.start_soon(self._close_forgotten)
             return
         cancelled = cancelled_id(outgoing)
         if cancelled is not None and not self._announces_cancellation(cancelled, session):
@@ -235,6 +246,22 @@ class HttpChannel:
         pending = self._pending.get(request_id)
         if pending is not None:
             pending.cancel()
+
+    async def _close_forgotten(self) -> None:
+        """Close the responses that the client does not wait for any more, for as long as there are requests."""
+        before: set[_PendingRequest] = set()
+        while self._pending:
+            await anyio.sleep(_FORGOTTEN_SECONDS)
+            found = {each for each in self._pending.values() if self._is_forgotten(each)}
+            for each in found & before:
+                each.cancel()
+            before = found
+        self._is_watching = False
+
+    def _is_forgotten(self, pending: _PendingRequest) -> bool:
+        message = pending.message
+        is_awaited = message.id is not None and self._protocol.incoming.awaits(message.id)
+        return not pending.is_queued and (message.is_cancelled or not is_awaited)
 
     def _close_probes(self) -> None:
         """Close the responses to requests of a stateless revision, since the server uses sessions."""

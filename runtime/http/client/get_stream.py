@@ -110,7 +110,7 @@ async def _receive(
         nonlocal has_event
         has_event = True
         if event.name == "message" and event.data:
-            receiver.receive(event.data.encode(), None, session)
+            receiver.receive(event.data, None, session)
         return False
 
     await read_events(response, reader, receive_event, receiver.ready)

@@ -9,7 +9,7 @@ The parser is llhttp, which Node.js uses. In its strict mode it refuses a respon
 chunks, with a line that is folded or ends without CR, and with a chunk that is longer than it says. It sets no limit
 on lengths, so three are set here:
 
-* The heads before a body, those with a status of 1xx included, have at most `MAX_HEAD_BYTES`.
+* The heads before a body, those with a status of 1xx included, have at most `MAX_HEAD_BYTES` and `_MAX_HEADERS`.
 * Between two parts of a body there are at most as many bytes: lengths of chunks, their extensions, and trailers.
 * The reader of a body limits its length.
 
@@ -39,6 +39,9 @@ __all__ = ["MAX_HEAD_BYTES", "Http11Connection", "Http11Response"]
 
 # As h11 has it in uvicorn. Servers of MCP send less than 1 KiB.
 MAX_HEAD_BYTES: Final = 64 * 1024
+
+# Each takes about 1 µs. The heads of a hundred responses can arrive in one turn of the event loop.
+_MAX_HEADERS: Final = 1000
 
 # More than one read of asyncio has, so that a body of usual length never pauses the transport.
 _MAX_BUFFERED_BYTES: Final = 512 * 1024
@@ -182,6 +185,7 @@ class Http11Connection(asyncio.Protocol):
         self._response: Http11Response | None = None
         self._headers: dict[str, str] = {}
         self._head_bytes = 0
+        self._head_fields = 0
         self._bare_bytes = 0  # that are not part of a body, since the last part of one
         self._is_kept = True
         self._has_length = False
@@ -207,7 +211,7 @@ class Http11Connection(asyncio.Protocol):
         """Write the beginning of a request, and return its response."""
         response = self._response = Http11Response(self)
         self._headers = response.headers
-        self._head_bytes = self._bare_bytes = 0
+        self._head_bytes = self._head_fields = self._bare_bytes = 0
         self._has_ended = False
         self._transport.write(data)
         return response
@@ -330,6 +334,9 @@ class Http11Connection(asyncio.Protocol):
         self._head_bytes += len(name) + len(value) + _HEADER_OVERHEAD_BYTES
         if self._head_bytes > MAX_HEAD_BYTES:
             raise _Refused(f"the headers are longer than {MAX_HEAD_BYTES} bytes")
+        self._head_fields += 1
+        if self._head_fields > _MAX_HEADERS:
+            raise _Refused(f"there are more than {_MAX_HEADERS} headers")
         if self._response is None or self._response.status:
             return
         key, text = name.decode("latin-1").lower(), _text(value)

@@ -278,8 +278,11 @@ class HttpProtocol:
 
     async def _read_get_stream(self, session: HttpSession) -> None:
         """Receive the messages of the GET stream for as long as the session lasts."""
+        is_lost = False
         try:
-            if await read_get_stream(self._requests, self._limits, self.incoming, session):
+            with anyio.CancelScope() as session.get_stream:
+                is_lost = await read_get_stream(self._requests, self._limits, self.incoming, session)
+            if is_lost:
                 await self._renewed(session)
         except TransportClosed:
             pass  # pending requests report it
@@ -316,6 +319,8 @@ class HttpProtocol:
 
     async def _renew(self, lost: HttpSession, renewed: anyio.Event) -> None:
         lost.is_lost = True
+        if lost.get_stream is not None:
+            lost.get_stream.cancel()  # the server need not end it
         self.incoming.cancel_server_requests(lost)
         try:
             with anyio.fail_after(self._limits.connect_seconds):

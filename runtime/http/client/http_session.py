@@ -21,6 +21,7 @@ from mcpgen.runtime.protocol.param_headers import standard_headers
 if TYPE_CHECKING:
     from mcpgen.runtime.http.client.outgoing_messages import OutgoingMessage
     from mcpgen.runtime.protocol.messages import RequestId
+    from mcpgen.runtime.transports.spawner import StartedFunction
 
 __all__ = ["LOST_CURSOR", "HttpSession", "SessionState"]
 
@@ -61,6 +62,7 @@ class HttpSession:
         revision: The negotiated revision; None before.
         is_lost: Whether the server does not know it any more.
         has_get_stream: Whether the server has accepted its GET stream.
+        get_stream: Ends that when cancelled; None before it is read.
         is_replacement: Whether it replaces a session that the server did not know any more.
         server_requests: The ids of the server's requests that are not answered yet.
         cursors: The hashes of the cursors that the server has sent in it. The server chooses how long a cursor is.
@@ -75,6 +77,7 @@ class HttpSession:
         self.revision: str | None = None
         self.is_lost: bool = False
         self.has_get_stream: bool = False
+        self.get_stream: StartedFunction | None = None
         self.is_replacement: bool = lost is not None
         self.server_requests: OrderedDict[RequestId, None] = OrderedDict()
         self.cursors: dict[int, None] = {}

@@ -105,6 +105,10 @@ class IncomingMessages:
         """Stop the clocks of the client's requests within the block."""
         return nullcontext() if self._endpoint is None else self._endpoint.paused()
 
+    def awaits(self, request_id: RequestId) -> bool:
+        """Return whether the client still waits for the answer to a request."""
+        return self._endpoint is None or self._endpoint.awaits(request_id)
+
     def fail(self, request_id: RequestId, failure: Exception) -> None:
         """Report that a request will not be answered."""
         if self._endpoint is None:

@@ -87,7 +87,7 @@ class LegacySse:
             self.ready.set()
             return self.endpoint is None
         if event.name == "message" and event.data:
-            self._receiver.receive(event.data.encode(), None, self._session)
+            self._receiver.receive(event.data, None, self._session)
         return False
 
     def _set_endpoint(self, event: Event) -> None:
@@ -102,7 +102,7 @@ class LegacySse:
             return
         self.has_bad_endpoint = True
         try:
-            found = join_url(address, event.data.strip())
+            found = join_url(address, event.data.decode().strip())
         except UsageError as error:
             self.failure = RequestLost(f"{address.shown} names an invalid URL as its message endpoint: {error}")
             return

@@ -168,7 +168,7 @@ class PostRequests:
 
         def receive(event: Event) -> bool:
             is_message = event.name == "message" and bool(event.data)
-            return is_message and self._receiver.receive(event.data.encode(), message, session)
+            return is_message and self._receiver.receive(event.data, message, session)
 
         shown, method = self._requests.address.shown, message.method
         try:

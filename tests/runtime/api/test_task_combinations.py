@@ -20,7 +20,7 @@ from mcpgen import (
     connect_sync,
 )
 from mcpgen.generated.v2026_07_28 import ElicitResult, TextContent, methods
-from mcpgen.runtime.api.hosts.client_group import prepare_group
+from mcpgen.runtime.api.hosts.group_start import prepare_group
 from tests.harness.rooms_extension import rooms
 from tests.patience import PATIENCE_SECONDS
 

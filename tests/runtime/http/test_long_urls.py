@@ -64,6 +64,16 @@ def test_a_long_host_is_refused_before_it_is_normalised(
     assert max(map(len, normalised), default=0) < len(MARKS) - len("https://")
 
 
+@pytest.mark.parametrize("parse_it", [lambda url: join_url(parse_address(SERVER), url), check_url])
+def test_a_url_that_is_not_ascii_is_shorter(parse_it: Callable[[str], object], normalised: list[str]) -> None:
+    """The redirects of all calls can arrive in one turn of the event loop."""
+    parse_it("https://a.example/" + "x" * 4000)
+    parse_it("https://ä.example/")
+    with pytest.raises((UsageError, RequestError), match=r"more than 1,?024"):
+        parse_it(MARKS[:1025])
+    assert max(map(len, normalised)) < 100
+
+
 def test_the_host_of_a_default_in_a_form_is_not_normalised(normalised: list[str]) -> None:
     schema = {"properties": {"page": {"type": "string", "format": "uri"}}}
     assert find_mismatch({"page": MARKS}, schema) is None

@@ -23,6 +23,10 @@ def read(wire: bytes) -> list[Event]:
     return EventReader().feed(wire)
 
 
+def event(data: str, name: str = "message", event_id: str | None = None, retry_ms: int | None = None) -> Event:
+    return Event(data.encode(), name, event_id, retry_ms)
+
+
 def bytewise(wire: bytes) -> list[Event]:
     reader = EventReader()
     return [found for byte in wire for found in reader.feed(bytes([byte]))]
@@ -83,7 +87,7 @@ def test_nobody_is_told_to_wait_less_than_no_time() -> None:
 @pytest.mark.spec("2026-07-28", "basic/transports/streamable-http#receiving-messages")
 def test_what_keeps_a_connection_alive_is_no_event() -> None:
     assert KEEP_ALIVE.startswith(b":")
-    assert [Event("a"), Event("b")] == read(KEEP_ALIVE + encode_event(b"a") + KEEP_ALIVE * 2 + encode_event(b"b"))
+    assert [event("a"), event("b")] == read(KEEP_ALIVE + encode_event(b"a") + KEEP_ALIVE * 2 + encode_event(b"b"))
 
 
 # --- reading: lines
@@ -93,7 +97,7 @@ def test_what_keeps_a_connection_alive_is_no_event() -> None:
 def test_a_line_ends_with_any_of_three_ends(end: bytes) -> None:
     wire = end.join([b"id: 1", b"data: a", b"data: b", b"", b"data: c", b"", b""])
 
-    expected = [Event("a\nb", event_id="1"), Event("c", event_id="1")]
+    expected = [event("a\nb", event_id="1"), event("c", event_id="1")]
     assert expected == read(wire)
     assert expected == bytewise(wire)
 
@@ -101,10 +105,10 @@ def test_a_line_ends_with_any_of_three_ends(end: bytes) -> None:
 def test_a_carriage_return_ends_a_line_before_anything_follows() -> None:
     reader = EventReader()
 
-    assert [Event("a")] == reader.feed(b"data: a\r\r")
+    assert [event("a")] == reader.feed(b"data: a\r\r")
     assert [] == reader.feed(b"")
     assert [] == reader.feed(b"\ndata: b\r")
-    assert [Event("b")] == reader.feed(b"\n\r")
+    assert [event("b")] == reader.feed(b"\n\r")
     assert [] == reader.feed(b"\n")
     assert [] == reader.feed(b"\n")
 
@@ -113,83 +117,83 @@ def test_only_one_newline_belongs_to_a_carriage_return() -> None:
     reader = EventReader()
 
     assert [] == reader.feed(b"data: a\r")
-    assert [Event("a")] == reader.feed(b"\n\n")
+    assert [event("a")] == reader.feed(b"\n\n")
 
 
 @pytest.mark.parametrize("other", ["\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"])
 def test_nothing_else_ends_a_line(other: str) -> None:
-    assert [Event(f"a{other}b")] == read(f"data: a{other}b\n\n".encode())
+    assert [event(f"a{other}b")] == read(f"data: a{other}b\n\n".encode())
 
 
 @pytest.mark.parametrize(
     "wire", [b"\xef\xbb\xbfdata: a\n\n", b"\xef\xbb\xbf\ndata: a\n\n", b"\xef\xbb\xbf:\ndata: a\n\n"]
 )
 def test_a_byte_order_mark_at_the_beginning_is_skipped(wire: bytes) -> None:
-    assert [Event("a")] == read(wire)
-    assert [Event("a")] == bytewise(wire)
+    assert [event("a")] == read(wire)
+    assert [event("a")] == bytewise(wire)
 
 
 def test_a_byte_order_mark_anywhere_else_is_text() -> None:
     assert [] == read(b"\xef\xbb\xbf\xef\xbb\xbfdata: a\n\n")
     assert [] == read(b"\n\xef\xbb\xbfdata: a\n\n")
-    assert [Event("\ufeffa")] == read(b"data: \xef\xbb\xbfa\n\n")
+    assert [event("\ufeffa")] == read(b"data: \xef\xbb\xbfa\n\n")
 
 
 def test_characters_may_be_cut_anywhere() -> None:
     wire = "data: Zoë 世界 🎈\nevent: ü\n\n".encode()
 
-    assert [Event("Zoë 世界 🎈", "ü")] == bytewise(wire)
+    assert [event("Zoë 世界 🎈", "ü")] == bytewise(wire)
 
 
 def test_what_is_no_utf8_is_replaced() -> None:
-    assert [Event("a\ufffdb\ufffd"), Event("c")] == read(b"data: a\xffb\xe4\xb8\n\ndata: c\n\n")
+    assert [event("a\ufffdb\ufffd"), event("c")] == read(b"data: a\xffb\xe4\xb8\n\ndata: c\n\n")
 
 
 # --- reading: fields
 
 
 def test_one_space_behind_the_colon_is_not_of_the_value() -> None:
-    assert [Event("a"), Event("a"), Event(" a"), Event("\ta")] == read(b"data:a\n\ndata: a\n\ndata:  a\n\ndata:\ta\n\n")
+    assert [event("a"), event("a"), event(" a"), event("\ta")] == read(b"data:a\n\ndata: a\n\ndata:  a\n\ndata:\ta\n\n")
 
 
 def test_a_value_may_hold_colons() -> None:
-    assert [Event("a: b: c", event_id="a:1")] == read(b"id:a:1\ndata: a: b: c\n\n")
+    assert [event("a: b: c", event_id="a:1")] == read(b"id:a:1\ndata: a: b: c\n\n")
 
 
 def test_lines_of_data_are_joined_by_newlines() -> None:
-    assert [Event("a\n\n b\n")] == read(b"data: a\ndata\ndata:  b\ndata:\n\n")
+    assert [event("a\n\n b\n")] == read(b"data: a\ndata\ndata:  b\ndata:\n\n")
 
 
 @pytest.mark.parametrize("wire", [b"data\n\n", b"data:\n\n", b"data: \n\n"])
 def test_empty_data_makes_an_event(wire: bytes) -> None:
-    assert [Event("")] == read(wire)
+    assert [event("")] == read(wire)
 
 
 def test_without_data_there_is_no_event() -> None:
-    assert [Event("a")] == read(b"event: x\nid: 1\nretry: 5\n\n\n\nid:\ndata: a\n\n")
+    assert [event("a")] == read(b"event: x\nid: 1\nretry: 5\n\n\n\nid:\ndata: a\n\n")
 
 
 def test_a_name_holds_for_one_event_and_the_last_one_counts() -> None:
-    assert [Event("a", "y"), Event("b"), Event("c")] == read(
+    assert [event("a", "y"), event("b"), event("c")] == read(
         b"event: x\nevent: y\ndata: a\n\ndata: b\n\nevent: x\nevent:\ndata: c\n\n"
     )
 
 
 def test_the_name_of_an_event_that_is_none_is_forgotten() -> None:
-    assert [Event("a")] == read(b"event: x\n\ndata: a\n\n")
+    assert [event("a")] == read(b"event: x\n\ndata: a\n\n")
 
 
 @pytest.mark.parametrize(
     "line", [b":", b": comment", b":data: x", b"dat: x", b"datax: x", b"Data: x", b" data: x", b"x"]
 )
 def test_comments_and_unknown_fields_are_skipped(line: bytes) -> None:
-    assert [Event("a")] == read(line + b"\ndata: a\n" + line + b"\n\n")
+    assert [event("a")] == read(line + b"\ndata: a\n" + line + b"\n\n")
 
 
 def test_an_id_holds_until_there_is_another() -> None:
     reader = EventReader()
 
-    assert [Event("a"), Event("b", event_id="1"), Event("c", event_id="1"), Event("d", event_id="3")] == reader.feed(
+    assert [event("a"), event("b", event_id="1"), event("c", event_id="1"), event("d", event_id="3")] == reader.feed(
         b"data: a\n\ndata: b\nid: 1\n\ndata: c\n\nid: 2\nid: 3\ndata: d\n\n"
     )
     assert "3" == reader.last_event_id
@@ -198,7 +202,7 @@ def test_an_id_holds_until_there_is_another() -> None:
 def test_an_empty_id_takes_back_those_before() -> None:
     reader = EventReader()
 
-    assert [Event("a", event_id="1"), Event("b")] == reader.feed(b"id: 1\ndata: a\n\nid\ndata: b\n\n")
+    assert [event("a", event_id="1"), event("b")] == reader.feed(b"id: 1\ndata: a\n\nid\ndata: b\n\n")
     assert reader.last_event_id is None
 
 
@@ -210,7 +214,7 @@ def test_a_long_id_takes_back_those_before() -> None:
 
 
 def test_an_id_with_a_nul_is_ignored() -> None:
-    assert [Event("a", event_id="1")] == read(b"id: 1\nid: 2\x00\ndata: a\n\n")
+    assert [event("a", event_id="1")] == read(b"id: 1\nid: 2\x00\ndata: a\n\n")
 
 
 def test_an_id_counts_when_its_event_is_complete_even_without_data() -> None:
@@ -229,9 +233,9 @@ def test_the_time_to_wait_is_told_at_once_and_with_its_event() -> None:
 
     assert [] == reader.feed(b"retry: 500\n")
     assert 500 == reader.retry_ms
-    assert [Event("a", retry_ms=500), Event("b")] == reader.feed(b"data: a\n\ndata: b\n\n")
+    assert [event("a", retry_ms=500), event("b")] == reader.feed(b"data: a\n\ndata: b\n\n")
     assert [] == reader.feed(b"retry: 007\n\n")
-    assert [Event("c")] == reader.feed(b"data: c\n\n")
+    assert [event("c")] == reader.feed(b"data: c\n\n")
     assert 7 == reader.retry_ms
 
 
@@ -239,7 +243,7 @@ def test_the_time_to_wait_is_told_at_once_and_with_its_event() -> None:
 def test_a_time_to_wait_of_anything_but_digits_is_ignored(value: bytes) -> None:
     reader = EventReader()
 
-    assert [Event("a", retry_ms=3)] == reader.feed(b"retry: 3\nretry: " + value + b"\ndata: a\n\n")
+    assert [event("a", retry_ms=3)] == reader.feed(b"retry: 3\nretry: " + value + b"\ndata: a\n\n")
     assert 3 == reader.retry_ms
 
 
@@ -253,7 +257,7 @@ def test_a_time_to_wait_has_an_end(digits: bytes) -> None:
 
 @pytest.mark.parametrize(("digits", "expected"), [(b"0" * 5000 + b"1", 1), (b"0" * 20, 0), (b"9" * 15, 10**15 - 1)])
 def test_zeros_before_a_time_to_wait_mean_nothing(digits: bytes, expected: int) -> None:
-    assert [Event("a", retry_ms=expected)] == read(b"retry:" + digits + b"\ndata: a\n\n")
+    assert [event("a", retry_ms=expected)] == read(b"retry:" + digits + b"\ndata: a\n\n")
 
 
 # --- the end of a stream
@@ -263,10 +267,10 @@ def test_zeros_before_a_time_to_wait_mean_nothing(digits: bytes, expected: int) 
 def test_an_event_that_the_end_cuts_off_is_dropped(left: bytes) -> None:
     reader = EventReader()
 
-    assert [Event("a", event_id="1")] == reader.feed(b"id: 1\ndata: a\n\n" + left)
+    assert [event("a", event_id="1")] == reader.feed(b"id: 1\ndata: a\n\n" + left)
     assert reader.finish()
     assert not reader.finish()
-    assert [Event("c", event_id="1")] == reader.feed(b"data: c\n\n")
+    assert [event("c", event_id="1")] == reader.feed(b"data: c\n\n")
 
 
 @pytest.mark.parametrize("wire", [b"", b"\n", b"data: a\n\n", b"data: a\r\r", b"\xef\xbb\xbf\n", KEEP_ALIVE])
@@ -284,7 +288,7 @@ def test_a_stream_that_goes_on_elsewhere_begins_anew_with_the_same_id() -> None:
     reader.finish()
 
     assert ("1", 7) == (reader.last_event_id, reader.retry_ms)
-    assert [Event("b", event_id="1")] == reader.feed(b"\xef\xbb\xbfdata: b\n\n")
+    assert [event("b", event_id="1")] == reader.feed(b"\xef\xbb\xbfdata: b\n\n")
 
 
 def test_a_newline_after_the_end_belongs_to_no_carriage_return_before_it() -> None:
@@ -317,12 +321,12 @@ def test_an_event_that_is_too_long_ends_the_reading(wire: bytes, size: int) -> N
         for at in range(0, len(whole), size):
             events += reader.feed(whole[at : at + size])
 
-    assert [Event("a")] == [*events, *raised.value.events]
+    assert [event("a")] == [*events, *raised.value.events]
     with pytest.raises(EventTooLarge) as again:
         reader.feed(b"\n\ndata: b\n\n")
     assert () == again.value.events
     reader.finish()
-    assert [Event("b")] == reader.feed(b"data: b\n\n")
+    assert [event("b")] == reader.feed(b"data: b\n\n")
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
@@ -333,7 +337,7 @@ def test_data_may_be_as_long_as_the_limit_whatever_is_beside_it(size: int) -> No
     reader = EventReader(max_event_bytes=40)
     events = [each for at in range(0, len(wire), size) for each in reader.feed(wire[at : at + size])]
 
-    expected = [Event(fits.decode()), Event(fits.decode(), "n" * 40, "6"), Event("x\n" * 20, event_id="6")]
+    expected = [event(fits.decode()), event(fits.decode(), "n" * 40, "6"), event("x\n" * 20, event_id="6")]
     assert expected == events
 
 
@@ -357,9 +361,32 @@ def test_an_unfinished_event_takes_no_more_than_the_limit(beside: bytes, *, is_r
     assert kept < 1_200_000
     assert is_refused == (kept == 0)
     if not is_refused:
-        (event,) = reader.feed(b"\n\n")
-        assert "x" * 900_000 == event.data
-        assert len(event.name) < 20_000
+        (found,) = reader.feed(b"\n\n")
+        assert b"x" * 900_000 == found.data
+        assert len(found.name) < 20_000
+
+
+@pytest.mark.parametrize("first", ["é".encode(), "🎈".encode(), b"\xff"])
+def test_an_event_takes_as_much_as_its_bytes(first: bytes) -> None:
+    reader = EventReader(max_event_bytes=1_000_000)
+    reader.feed(b"data: " + first + b"x" * 900_000)
+    tracemalloc.start()
+    try:
+        (found,) = reader.feed(b"\n\n")
+        kept = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+    assert 900_002 <= len(found.data) <= 900_004
+    assert kept < 1_000_000
+
+
+def test_replacement_characters_count_as_what_they_take() -> None:
+    reader = EventReader(max_event_bytes=30)
+
+    assert [event("\ufffd" * 10)] == reader.feed(b"data: " + b"\xff" * 10 + b"\n\n")
+    with pytest.raises(EventTooLarge):
+        reader.feed(b"data: " + b"\xff" * 11 + b"\n\n")
 
 
 @pytest.mark.parametrize("line", [b": ", b"event: ", b"unknown: "])
@@ -376,7 +403,7 @@ def test_comments_without_end_are_no_long_event() -> None:
     for _ in range(1000):
         assert [] == reader.feed(b": alive\r\n")
 
-    assert [Event("a")] == reader.feed(b"data: a\n\n")
+    assert [event("a")] == reader.feed(b"data: a\n\n")
 
 
 def test_the_longest_message_fits_by_default() -> None:
@@ -481,7 +508,7 @@ def by_the_standard(wire: bytes) -> list[Event]:
         value = value.removeprefix(" ")
         if not line:
             if data:
-                events.append(Event(data[:-1], name or "message", last_id or None, retry))
+                events.append(event(data[:-1], name or "message", last_id or None, retry))
             data, name, retry = "", "", None
         elif colon and not field:
             continue
@@ -506,7 +533,7 @@ def test_reading_follows_the_steps_of_the_standard(pieces: list[bytes]) -> None:
 one_line = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=12)
 written = st.lists(
     st.builds(
-        Event,
+        event,
         data=one_line,
         name=one_line.filter(bool),
         event_id=st.none() | one_line.filter(lambda text: "\0" not in text),
@@ -520,8 +547,7 @@ written = st.lists(
 def test_what_was_written_is_read_again(events: list[Event], places: list[int]) -> None:
     reader = EventReader()
     wire = b"".join(
-        encode_event(each.data.encode(), event_id=each.event_id, name=each.name, retry_ms=each.retry_ms)
-        for each in events
+        encode_event(each.data, event_id=each.event_id, name=each.name, retry_ms=each.retry_ms) for each in events
     )
     found = [each for piece in cut(wire, places) for each in reader.feed(piece)]
 

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from mcpgen import ClientLimits, RequestTimedOut, connect
+from mcpgen.generated.v2026_07_28 import ClientHandlers
 from tests.specification.citation import spec
 from tests.specification.client.scripted_server import discovered, initialized, on_both_loops
 from tests.specification.http_client.scripted_http_server import NEWEST, closed, opened, played, text
@@ -46,6 +47,26 @@ async def test_a_stateless_request_that_takes_too_long_is_cancelled_likewise() -
         assert [] == server.unheard
 
 
+@on_both_loops
+async def test_the_time_to_connect_is_also_that_of_the_stream_of_changes() -> None:
+    class Handlers(ClientHandlers[object]):
+        async def tool_list_changed(self, params: object, context: object, /) -> None: ...
+
+    async def connecting(url: str) -> None:
+        await connect(url, revisions=[NEWEST], handlers=Handlers(), limits=ClientLimits(connect_seconds=4))
+
+    async with played() as server:
+        errand = server.start(connecting(server.url))
+        await (await server.hear(method="server/discover")).result(discovered())
+        asked = await server.hear(method="subscriptions/listen")
+        await asked.begin()
+
+        with pytest.raises(RequestTimedOut, match="was not ready within 4 seconds"):
+            await errand.outcome()
+
+        await asked.gone()
+
+
 @spec("2025-11-25", "basic/transports#sending-messages-to-the-server", "37542e57")
 @spec("2025-11-25", "basic/utilities/cancellation#cancellation-flow")
 @on_both_loops
@@ -62,6 +83,55 @@ async def test_in_a_session_the_server_is_told_and_then_the_response_is_closed()
 
         await told.accepted()
         await asked.gone()
+
+
+@pytest.mark.parametrize("what", ["a call", "a task"])
+@on_both_loops
+async def test_no_response_stays_open_that_the_client_does_not_wait_for(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcpgen.runtime.http.client.channel._FORGOTTEN_SECONDS", 0.05)
+    can = {"tools": {}, "tasks": {"cancel": {}, "requests": {"tools": {"call": {}}}}}
+    async with opened("2025-11-25", session="s", can=can) as (client, server):
+        calling = server.start(client.call_tool("slow"))
+        support = "required" if what == "a task" else "forbidden"
+        tool = {"name": "slow", "inputSchema": {"type": "object"}, "execution": {"taskSupport": support}}
+        await (await server.hear(method="tools/list")).result({"tools": [tool]})
+        asked = await server.hear(method="tools/call")
+        await asked.begin()
+        await asked.chunk(b"data: ")
+        await anyio.sleep(0.2)
+
+        assert not asked.left.is_set()
+
+        await calling.cancel()
+        if what == "a call":
+            await server.hear(method="notifications/cancelled")  # it is not answered
+        await asked.gone()
+
+        assert [] == server.unheard
+
+
+@on_both_loops
+async def test_the_response_to_the_cancellation_of_a_task_does_not_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcpgen.runtime.http.client.channel._FORGOTTEN_SECONDS", 0.05)
+    can = {"tools": {}, "tasks": {"cancel": {}, "requests": {"tools": {"call": {}}}}}
+    async with opened("2025-11-25", session="s", can=can) as (client, server):
+        calling = server.start(client.call_tool("slow"))
+        tool = {"name": "slow", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "required"}}
+        await (await server.hear(method="tools/list")).result({"tools": [tool]})
+        times = {"createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttl": 60_000}
+        task = {"taskId": "t", "status": "working", **times}
+        await (await server.hear(method="tools/call")).result({"task": task})
+        waiting = await server.hear(method="tasks/result")
+        await calling.cancel()
+        await (await server.hear(method="notifications/cancelled")).accepted()
+        await waiting.gone()
+        asked = await server.hear(method="tasks/cancel")
+        await asked.begin()
+        await asked.gone()
+
+        assert [] == server.unheard
 
 
 @spec("2026-07-28", "basic/patterns/cancellation#behavior-requirements")

@@ -412,6 +412,24 @@ async def test_a_stream_of_a_lost_session_is_not_resumed_in_another() -> None:
         assert [] == server.unheard
 
 
+@spec("2025-11-25", "basic/transports#session-management")
+@on_both_loops
+async def test_the_stream_of_a_lost_session_does_not_stay_open() -> None:
+    async with opened("2025-11-25", session="s", listens=True) as (client, server):
+        server.is_judged = False
+        (stream,) = [each for each in server.exchanges if each.verb == "GET"]
+        await stream.chunk(b"data: ")
+        calling = server.start(client.call_tool("a"))
+        await (await server.hear(method="tools/call")).answer(404)
+        await renew(server, "2025-11-25")
+        await (await server.hear(method="tools/call")).result({"content": []})
+        await calling.outcome()
+        await (await server.hear("GET")).answer(405)
+        await stream.gone()
+
+        assert [] == server.unheard
+
+
 @spec("2025-11-25", "basic/transports#session-management", "36ed2aba")
 async def test_an_answer_that_waits_while_the_session_is_lost_is_not_sent_in_another() -> None:
     async with opened("2025-11-25", session="s", listens=True, roots=[]) as (client, server):

@@ -26,8 +26,9 @@ from mcpgen import (
     UsageError,
     connect,
 )
+from mcpgen.generated.v2026_07_28 import ListResourcesResult, ServerHandlers
 from mcpgen.runtime.api.hosts import client_group
-from mcpgen.runtime.api.hosts.client_group import prepare_group
+from mcpgen.runtime.api.hosts.group_start import prepare_group
 from mcpgen.runtime.api.hosts.uri_templates import template_fits
 from mcpgen.runtime.protocol.newest import models
 from tests.patience import PATIENCE_SECONDS
@@ -217,6 +218,27 @@ async def test_a_server_without_a_list_is_left_out() -> None:
         assert ["bare_one", "b_tell"] == [each.name async for each in group.tools()]
         assert ["b_ask"] == [each.name async for each in group.prompts()]
         assert "one of b" in repr(await group.read_resource("b:one"))
+
+
+class Endless(ServerHandlers[object]):
+    """Lists that go on for ever: an empty page after the other."""
+
+    def __init__(self) -> None:
+        self.pages = 0
+
+    async def list_resources(self, params: models.PaginatedRequestParams, context: object, /) -> ListResourcesResult:
+        self.pages += 1
+        await anyio.sleep(0.05)
+        return ListResourcesResult(resources=[], next_cursor=str(self.pages), ttl_ms=0, cache_scope="private")
+
+
+async def test_a_server_whose_list_never_ends_holds_nobody_up() -> None:
+    endless = Endless()
+    async with await group_of(a=shop("a"), b=Server("b", version="1", handlers=endless)) as group:
+        with pytest.raises(RequestTimedOut, match="resources/list was not answered within"):
+            await group.read_resource("a:one", timeout_seconds=0.3)
+        assert 0 < endless.pages < 10
+        assert "a" == (await group.call_tool("a_tell")).text
 
 
 async def test_errors_name_the_server() -> None:
