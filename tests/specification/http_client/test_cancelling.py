@@ -47,6 +47,7 @@ async def test_a_stateless_request_that_takes_too_long_is_cancelled_likewise() -
         assert [] == server.unheard
 
 
+@spec("2026-07-28", "basic/patterns/cancellation#timeouts")
 @on_both_loops
 async def test_the_time_to_connect_is_also_that_of_the_stream_of_changes() -> None:
     class Handlers(ClientHandlers[object]):
@@ -85,6 +86,7 @@ async def test_in_a_session_the_server_is_told_and_then_the_response_is_closed()
         await asked.gone()
 
 
+@spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements")
 @pytest.mark.parametrize("what", ["a call", "a task"])
 @on_both_loops
 async def test_no_response_stays_open_that_the_client_does_not_wait_for(
@@ -112,6 +114,7 @@ async def test_no_response_stays_open_that_the_client_does_not_wait_for(
         assert [] == server.unheard
 
 
+@spec("2025-11-25", "basic/utilities/tasks#task-cancellation")
 @on_both_loops
 async def test_the_response_to_the_cancellation_of_a_task_does_not_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcpgen.runtime.http.client.channel._FORGOTTEN_SECONDS", 0.05)
