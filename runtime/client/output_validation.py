@@ -249,7 +249,7 @@ class OutputValidator:
         if schema is None:
             if self._full and content is not UNSET:
                 return _uncheckable(
-                    "the server lists too many output schemas, so that of this tool, if it has one, was not stored"
+                    "the server lists too many output schemas; if this tool has one, it was not stored"
                 )
             return None
         if content is UNSET:
