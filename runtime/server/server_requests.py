@@ -35,7 +35,7 @@ from mcpgen.runtime.errors import (
     UsageError,
 )
 from mcpgen.runtime.protocol import envelope
-from mcpgen.runtime.protocol.capabilities import missing_capabilities, missing_task_capability
+from mcpgen.runtime.protocol.capabilities import capability_names, missing_capabilities, missing_task_capability
 from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.exchange import ServerRequest
@@ -191,7 +191,7 @@ def require_capability(peer: Peer, method: str, params: bytes | UnsetType) -> No
         raise UnsupportedByPeer(
             revision=peer.revision,
             what=method,
-            reason="the client has not declared the capability for it",
+            reason=f"the client has not declared the capability {', '.join(capability_names(missing))}",
             required=missing,
         )
 
