@@ -211,8 +211,8 @@ class _Walk:
                 severity="warning",
                 pointer=pointer_to(*place.path),
                 message=f"a member of `allOf` forbids keys that another member describes: {forbidden}",
-                hint="Remove `additionalProperties` from that member if the keys may occur. The generated type does "
-                "not have them.",
+                hint="The generated type does not have these keys. If they may occur, remove `additionalProperties` "
+                "from that member.",
             )
             self.warnings.append(finding)
 

@@ -115,8 +115,7 @@ def _renamed(old: str, new: str) -> str:
 def _stub(kind: str, id_: str, needs: Iterable[Need], diff: Diff) -> str:
     # The name of a change starts with a letter, but the id of an error is a number.
     name = names.snake(f"{id_} {kind}" if id_[0].isalpha() else f"{kind} {id_}").replace("_", "-")
-    action = _ACTIONS.get(kind, "Convert(...)")
-    ways = [f"    {way}={action}," for way in sorted({need.way for need in needs}, reverse=True)]
+    ways = [f"    {way}={_action(kind, way)}," for way in sorted({need.way for need in needs}, reverse=True)]
     return "\n".join(
         [
             "Change(",
@@ -129,6 +128,12 @@ def _stub(kind: str, id_: str, needs: Iterable[Need], diff: Diff) -> str:
             "),",
         ]
     )
+
+
+def _action(kind: str, way: str) -> str:
+    if (kind, way) == ("key-removed", "down"):
+        kind = "key-added"  # going down, the key is added again
+    return _ACTIONS.get(kind, "Convert(...)")
 
 
 def _other_ways(kind: str, id_: str, diff: Diff) -> Iterator[str]:

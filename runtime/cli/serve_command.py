@@ -102,7 +102,8 @@ def serve(  # noqa: PLR0913 (the options of the command)
     reads the address of each client from a header that the proxy sends.
 
     With --auth-issuer and --resource, only requests with an access token can use the server. An authorization server
-    issues the tokens; clients learn from the server which one. JSON Web Tokens need the extra auth.
+    issues the tokens; clients get the URL of the authorization server from this server. JSON Web Tokens need the extra
+    auth.
 
     --reload is for development. It watches the Python files in the folder of FILE.py, or in the working directory if
     the server is in a module. A host on stdio keeps its connection.

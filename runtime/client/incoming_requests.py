@@ -17,7 +17,7 @@ from mcpgen.runtime.client.url_elicitations import check_url
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestError, quoted
 from mcpgen.runtime.limits import MAX_FORM_FIELDS
 from mcpgen.runtime.protocol import envelope
-from mcpgen.runtime.protocol.capabilities import missing_capabilities
+from mcpgen.runtime.protocol.capabilities import capability_names, missing_capabilities
 from mcpgen.runtime.protocol.envelope import error_json
 from mcpgen.runtime.protocol.exception_groups import sole_exception
 from mcpgen.runtime.protocol.message_size import decoded_bytes
@@ -338,7 +338,7 @@ def find_handler(session: ClientSession, method: str, raw: Any) -> tuple[Request
     if missing is not None:
         lacks_method = method.partition("/")[0] in missing and not any(missing.values())
         code = ErrorCode.METHOD_NOT_FOUND if lacks_method else ErrorCode.INVALID_PARAMS
-        raise RequestError(code, f"this client has not declared {', '.join(_paths(missing))}")
+        raise RequestError(code, f"this client has not declared {', '.join(capability_names(missing))}")
     _check_params(session, method, value)
     return handler, params
 
@@ -379,13 +379,6 @@ def _check_params(session: ClientSession, method: str, value: dict[str, Any]) ->
         unsupported = form_dialect_fault(value["requestedSchema"])
         if unsupported is not None:
             raise RequestError(ErrorCode.INVALID_PARAMS, f"`requestedSchema`: {unsupported}")
-
-
-def _paths(missing: dict[str, Any]) -> list[str]:
-    found: list[str] = []
-    for key, value in missing.items():
-        found += [f"{key}.{rest}" for rest in _paths(value)] if value else [key]
-    return found
 
 
 def _encode_error(request: IncomingRequest, error: RequestError) -> bytes:

@@ -248,9 +248,7 @@ class OutputValidator:
         schema = self._listed.get(name)
         if schema is None:
             if self._full and content is not UNSET:
-                return _uncheckable(
-                    "the server lists too many output schemas, so that of this tool, if it has one, was not stored"
-                )
+                return _uncheckable("the server lists too many output schemas; if this tool has one, it was not stored")
             return None
         if content is UNSET:
             return _Finding("missing", "", "the result has no structured content, but the tool has an output schema")

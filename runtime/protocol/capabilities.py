@@ -32,6 +32,7 @@ __all__ = [
     "CLIENT_CAPABILITIES",
     "Peer",
     "ServerPeer",
+    "capability_names",
     "check_declaration",
     "client_peer",
     "has_capability",
@@ -252,6 +253,14 @@ def missing_task_capability(peer: Peer, method: str) -> dict[str, object] | None
         2025-11-25, basic/utilities/tasks, "Task Support and Handling": other receivers ignore `task`.
     """
     return _missing(peer, [("tasks", "requests", *method.split("/"))])
+
+
+def capability_names(missing: Mapping[str, Any]) -> list[str]:
+    """Return the names of what `missing_capabilities` returns, such as ``elicitation.url``."""
+    found: list[str] = []
+    for key, value in missing.items():
+        found += [f"{key}.{rest}" for rest in capability_names(value)] if value else [key]
+    return found
 
 
 def _missing(peer: Peer, needs: Iterable[Path]) -> dict[str, object] | None:

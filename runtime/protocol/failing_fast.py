@@ -163,8 +163,8 @@ def _count_calls(calls: int, value: object) -> object:
     spent = _SPENT.get()
     spent.calls += calls
     if spent.calls > _MAX_CALLS:
-        counted = f"addresses, paths and sizes; a fraction counts as {_CALLS_OF_FRACTION} of them"
-        spent.problem = f"Expected at most {_MAX_CALLS} {counted}"
+        slow = "values of types that are slow to read, such as IP addresses and paths"
+        spent.problem = f"Expected at most {_MAX_CALLS} {slow}; a fraction counts as {_CALLS_OF_FRACTION} values"
         raise ValueError(spent.problem)
     return value
 

@@ -266,7 +266,7 @@ def _too_many_responses(params: Raw, arguments: Raw | UnsetType) -> RequestError
     if not too_many_values(rest, MAX_RESPONSE_VALUES):
         return None
     reason = (
-        f"the params without `arguments` have more than {MAX_RESPONSE_VALUES} values; send fewer in "
+        f"the params have more than {MAX_RESPONSE_VALUES} values outside of `arguments`; send fewer in "
         "`inputResponses` or `_meta`"
     )
     return RequestError(ErrorCode.INVALID_PARAMS, reason)

@@ -62,8 +62,8 @@ class BatchResponse(Struct, eq=False):
             self.charged += len(message)
         else:
             reason = (
-                "the responses to batches that are not complete keep too many bytes (max_in_flight_bytes, "
-                f"max_open_bytes); {_REPEAT}"
+                "the pending requests, and the responses to batches that are not complete, would keep too many bytes "
+                f"(max_in_flight_bytes, max_open_bytes); {_REPEAT}"
             )
             message = envelope.encode_error(request_id, Error(ErrorCode.INTERNAL_ERROR, reason))
         self.size += len(message)

@@ -230,7 +230,7 @@ def unsupported_tool_result(exchange: Exchange, failure: BaseException) -> bytes
         return None
     if exchange.handler.method != "tools/call" or exchange.peer.era == "stateless":
         return None
-    text = f"The client does not support {failure.what}, which this tool needs: {failure.reason}"
+    text = f"The tool needs {failure.what}, which cannot be sent to this client: {failure.reason}"
     return msgspec.json.encode({"content": [{"type": "text", "text": text}], "isError": True})
 
 
@@ -240,11 +240,11 @@ def unsupported_error(peer: Peer, failure: UnsupportedByPeer) -> RequestError:
     Spec:
         2026-07-28, basic/index, "Per-request protocol fields": MUST return MissingRequiredClientCapability.
     """
+    reason = f"{failure.what} cannot be sent to this client: {failure.reason}"
     if peer.era == "stateless" and failure.required is not None:
-        data = {"requiredCapabilities": failure.required}
-        return RequestError(MISSING_CLIENT_CAPABILITY, f"the client does not support {failure.what}", data)
+        return RequestError(MISSING_CLIENT_CAPABILITY, reason, {"requiredCapabilities": failure.required})
     # Earlier revisions have no code for this. The request was valid, so it is the server that failed.
-    return RequestError(ErrorCode.INTERNAL_ERROR, f"the client does not support {failure.what}: {failure.reason}")
+    return RequestError(ErrorCode.INTERNAL_ERROR, reason)
 
 
 def lacks_capability(body: ResponseBody) -> bool:

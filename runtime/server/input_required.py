@@ -102,8 +102,8 @@ def flush_requests(session: ServerSession, exchange: Exchange) -> None:
         parked = engine.parked.park(token, exchange)
     except TooManyParked:
         reason = (
-            "too many handlers of this server wait for input from their clients (max_waiting, max_waiting_bytes); "
-            "try again later"
+            "no other handler can wait for input from its client: too many wait, or they would keep too many bytes "
+            "(max_waiting, max_waiting_bytes); ask the client for less at once, or try again later"
         )
         _fail_requests(exchange, reason)
         return

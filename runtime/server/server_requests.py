@@ -35,7 +35,7 @@ from mcpgen.runtime.errors import (
     UsageError,
 )
 from mcpgen.runtime.protocol import envelope
-from mcpgen.runtime.protocol.capabilities import missing_capabilities, missing_task_capability
+from mcpgen.runtime.protocol.capabilities import capability_names, missing_capabilities, missing_task_capability
 from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.exchange import ServerRequest
@@ -191,7 +191,7 @@ def require_capability(peer: Peer, method: str, params: bytes | UnsetType) -> No
         raise UnsupportedByPeer(
             revision=peer.revision,
             what=method,
-            reason="the client has not declared the capability for it",
+            reason=f"the client has not declared the capability {', '.join(capability_names(missing))}",
             required=missing,
         )
 
@@ -237,9 +237,13 @@ def _send(session: ServerSession, exchange: Exchange | None, request: ServerRequ
         reason = "the client has not sent notifications/initialized"
         raise UnsupportedByPeer(revision=revision, what=method, reason=reason)
     limits, size = session.limits, server_request_bytes(request.params)
-    if len(session.server_requests) >= limits.max_in_flight or session.held_bytes + size > limits.max_in_flight_bytes:
+    if len(session.server_requests) >= limits.max_in_flight:
+        reason = "too many requests wait for answers of the client (max_in_flight); try again later"
+        raise RequestError(ErrorCode.INTERNAL_ERROR, reason)
+    if session.held_bytes + size > limits.max_in_flight_bytes:
         reason = (
-            "too many requests wait for answers of the client (max_in_flight, max_in_flight_bytes); try again later"
+            "the request to the client and the pending requests would keep too many bytes (max_in_flight_bytes); "
+            "ask the client for less at once, or try again later"
         )
         raise RequestError(ErrorCode.INTERNAL_ERROR, reason)
     request.held_bytes = size

@@ -152,7 +152,7 @@ class ServerSession:
         if self.running >= limits.max_in_flight or len(self.exchanges) >= limits.max_in_flight:
             return "too many requests are pending (max_in_flight); wait for their responses"
         if self.held_bytes and self.held_bytes + size > limits.max_in_flight_bytes:
-            return "the pending requests keep too many bytes (max_in_flight_bytes); wait for their responses"
+            return "the pending requests and notifications keep too many bytes (max_in_flight_bytes); try again later"
         return None
 
     def charge(self, size: int) -> None:

@@ -72,6 +72,7 @@ ASK = sent("ask", kind="Request", union="ServerRequest")
 NEEDS: dict[str, tuple[Definitions, Definitions, str, str]] = {
     "key-added A.y": (PLAIN, {"A": obj("y", x=STRING, y=STRING)}, "/$defs/A/properties/y", "up"),
     "key-removed A.y": (a(x=STRING, y=STRING), PLAIN, "/$defs/A/properties/y", "up"),
+    "key-removed A.z": ({"A": obj("z", x=STRING, z=STRING)}, PLAIN, "/$defs/A/properties/z", "up down"),
     "requiredness-changed A.x": (PLAIN, {"A": obj("x", x=STRING)}, "/$defs/A/properties/x", "up"),
     "type-changed A.x": (a(x=INTEGER), PLAIN, "/$defs/A/properties/x", "up down"),
     "arm-added U[boolean]": (

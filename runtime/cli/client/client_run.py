@@ -74,7 +74,8 @@ _FEATURES: Final = {
 
 def missing_feature(message: str) -> list[str]:
     """Return a line for each request that the client does not support, if the server's *message* names it."""
-    return [line for method, line in _FEATURES.items() if f"not support {method}" in message]
+    is_unsent = "cannot be sent to this client" in message
+    return [line for method, line in _FEATURES.items() if is_unsent and method in message]
 
 
 class ClientRun:

@@ -38,8 +38,8 @@ class LoginPage:
         shown = "The server needs a login. The page is open in your browser. If not, open this URL:"
         self._screen.line(shown if is_open else "The server needs a login. Open this URL in a browser:")
         self._screen.line(f"    {url}")
-        self._screen.line("If the browser runs on another machine, it cannot reach this one at the end.")
-        self._screen.line("Then copy the URL of the page that fails to load, paste it here, and press Enter.")
+        self._screen.line("If the browser runs on another machine, the last page of the login fails to load.")
+        self._screen.line("In this case, copy the URL of that page, paste it here, and press Enter.")
         self._keyboard.discard_typed()
         with self._keyboard.long_lines():  # some authorization servers write codes of thousands of characters
             while (line := await self._keyboard.line()) is not None:

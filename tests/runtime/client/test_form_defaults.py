@@ -94,7 +94,7 @@ async def test_a_page_that_the_revision_of_the_client_cannot_ask_for_says_why(re
     async with connect(server, revisions=[revision]) as client:
         result = await client.call_tool("sign_in")
 
-    assert f"The client does not support elicitation/create, which this tool needs: {reason}" == result.text
+    assert f"The tool needs elicitation/create, which cannot be sent to this client: {reason}" == result.text
 
 
 @pytest.mark.parametrize("kind", ["integer", "number"])

@@ -437,6 +437,29 @@ async def test_a_refused_request_to_the_client_raises_an_error_that_names_the_li
         await wire.say(json.dumps(answer).encode())
 
 
+@pytest.mark.parametrize("new", [False, True])
+async def test_one_large_request_to_the_client_is_not_called_too_many(*, new: bool) -> None:
+    server = made(max_in_flight_bytes=100_000, max_waiting_bytes=100_000)
+    failures: list[str] = []
+
+    @server.tool
+    async def long(ctx: Context) -> str:
+        try:
+            await ctx.elicit("Who?" * 20_000, FORM)
+        except RequestError as error:
+            failures.append(error.message)
+        return "done"
+
+    async with connected(server) as wire:
+        if not new:
+            await shake_hands(wire, elicitation={})
+        await wire.say(call(1, "long", new=new))
+
+        (said,) = failures
+        assert "would keep too many bytes" in said
+        assert said.endswith("; ask the client for less at once, or try again later")
+
+
 @pytest.mark.parametrize(
     "end",
     [

@@ -366,7 +366,7 @@ async def test_the_answers_of_a_retry_have_a_bound_that_arguments_do_not_count_f
         refused = await asked(wire, request(1, "tools/call", many | {"inputResponses": answers}))
         served = await asked(wire, request(2, "tools/call", many | {"inputResponses": {"k": {"action": "accept"}}}))
 
-    reason = "the params without `arguments` have more than 10000 values; send fewer in `inputResponses` or `_meta`"
+    reason = "the params have more than 10000 values outside of `arguments`; send fewer in `inputResponses` or `_meta`"
     assert {"code": -32602, "message": reason} == refused["error"]
     assert "30000" == served["result"]["content"][0]["text"]
 

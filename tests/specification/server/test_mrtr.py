@@ -542,7 +542,9 @@ async def test_the_result_names_all_that_questions_asked_at_once_need() -> None:
         (said,) = await peer.ask("tools/call", '"name":"both"')
 
     assert said["result"]["isError"]
-    assert "does not support roots/list, elicitation/create" in said["result"]["content"][0]["text"]
+    assert (
+        "roots/list, elicitation/create, which cannot be sent to this client: " in said["result"]["content"][0]["text"]
+    )
 
 
 @spec("2025-11-25", "server/tools#error-handling")

@@ -205,7 +205,7 @@ async def test_a_poll_names_the_capabilities_that_the_open_requests_need() -> No
         found = await until(session, task, "input_required")
 
     assert (-32021, {"requiredCapabilities": {"elicitation": {"form": {}}}}) == (error["code"], error["data"])
-    assert "the client does not support the requests for input of this task" == error["message"]
+    assert "the requests for input of this task cannot be sent to this client: " in error["message"]
     assert found["inputRequests"]
 
 

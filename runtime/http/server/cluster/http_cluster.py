@@ -270,7 +270,7 @@ class HttpCluster:
                 last_event_id = None  # but the stream of the session goes on at the home
                 continue
             await self._copies.move_home(_shared(copy), target)
-        raise ClusterUnavailable("the stream of the session moves between workers")
+        raise ClusterUnavailable("the stream of the session is being moved to another worker")
 
     async def _forward_stream(self, target: int, request: RelayedRequest, receive: Receive, send: Send) -> bool:
         """Relay a request for a stream, which counts as open here, too; return False if *target* does not listen."""
