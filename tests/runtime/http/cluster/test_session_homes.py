@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.anyio
 
-IDLE_SECONDS = 4  # so that a session does not become idle because the machine is busy
+IDLE_SECONDS = 12  # so that a session does not become idle because the machine is busy
 
 
 async def ping(workers: Workers, worker: int, client: Any) -> int:
