@@ -35,7 +35,10 @@ def merged(first: SchemaNode, second: SchemaNode) -> tuple[SchemaNode, list[str]
     # additionalProperties applies to the keys that its own member does not describe.
     restricts = found.additional is not None and not admits_anything(found.additional)
     if restricts and exact(first.properties) != exact(second.properties):
-        faults.append("two members of `allOf` describe different keys of one property, and one forbids others")
+        faults.append(
+            "two members of `allOf` describe different keys of one property, and `additionalProperties` of one member "
+            "restricts all other keys"
+        )
     return found, faults
 
 

@@ -41,7 +41,7 @@ _REASONS = {
     "Expecting value": "a value is missing",
     "Expecting property name enclosed in double quotes": "a key in double quotes is missing",
     "Expecting ':' delimiter": "a colon is missing after the key",
-    "Expecting ',' delimiter": "a comma or a closing bracket is missing",
+    "Expecting ',' delimiter": "a comma, or a closing bracket or brace, is missing",
     "Unterminated string starting at": "the string has no end",
     "Invalid control character at": "a string contains a line break or another control character",
     "Extra data": "there is more text after the end of the value",

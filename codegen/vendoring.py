@@ -163,14 +163,24 @@ def _vendor_extension(room: SchemaRoom, target: Path, pin: ExtensionPin, content
     if known == pin and target.exists() and target.read_bytes() == content:
         return False
     if known is not None and not replace:
-        message = f"schema/ already has another document, or another record of it, for the extension {pin.name}"
-        hint = f"`mcpgen schema verify {pin.name} FILE` shows the differences. Add `--replace` to replace the document."
-        raise Refused([Diagnostic(code="MG305", message=message, hint=hint)])
+        raise Refused([_other_version(known, pin)])
     _check_place(target, None if known else content)
     extensions = tuple(sorted((*others, pin), key=lambda each: each.name))
     pins = msgspec.structs.replace(room.pins, extension=extensions)
     _store(target, content, target.parents[2] / PINNED, pins)
     return True
+
+
+def _other_version(known: ExtensionPin, pin: ExtensionPin) -> Diagnostic:
+    """Return why *pin* does not replace *known*, the pin of the same extension."""
+    message = f"schema/ already has another document for the extension {pin.name}"
+    hint = f"`mcpgen schema verify {pin.name} FILE` shows the differences. Add `--replace` to replace the document."
+    differing = [each for each in ("base", "source", "official_sha256") if getattr(known, each) != getattr(pin, each)]
+    if known.sha256 == pin.sha256 and differing:  # `schema verify` shows no difference
+        listed = ", ".join(f"`{each}`" for each in differing)
+        message = f"schema/{PINNED} already records the document of the extension {pin.name}, with another {listed}"
+        hint = "Add `--replace` to replace this record."
+    return Diagnostic(code="MG305", message=message, hint=hint)
 
 
 def _store(target: Path, content: bytes, pinned: Path, pins: Pins) -> None:

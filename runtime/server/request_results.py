@@ -67,8 +67,9 @@ async def wait_for_client(wait: Callable[[], Awaitable[T]], give_way: Callable[[
         return await wait()
     raise RequestError(
         ErrorCode.INTERNAL_ERROR,
-        "the function waited for its client while all threads of the server were in use (max_threads), and gave way to "
-        "another client; try again later, or write the function as `async def`, which waits without a thread",
+        "the function waited for its client while all threads of the server were in use (max_threads), so the server "
+        "ended this wait to serve another client; try again later, or write the function as `async def`, which waits "
+        "without a thread",
     )
 
 

@@ -57,7 +57,7 @@ def faults(schema: Any, **others: Any) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b'{"a": 1 "b": 2}', "a comma or a closing bracket is missing, line 1, column 9"),
+        (b'{"a": 1 "b": 2}', "a comma, or a closing bracket or brace, is missing, line 1, column 9"),
         (b'{"a" 1}', "a colon is missing after the key, line 1, column 6"),
         (b'{"a": "b}', "the string has no end, line 1, column 7"),
     ],

@@ -104,6 +104,19 @@ def test_a_new_version_replaces_the_document_and_its_pin_only_on_demand(checkout
     )
 
 
+def test_another_record_of_the_same_document_is_not_called_another_document(checkout: Path) -> None:
+    add(ROOMS, *NEW)
+    refused = add(ROOMS, "--source", "example.com/rooms, version 2")
+    replaced = add(ROOMS, "--source", "example.com/rooms, version 2", "--replace")
+
+    assert "schema/PINNED.toml already records the document of the extension rooms, with another `source`" in (
+        refused.stderr
+    )
+    assert "hint: Add `--replace` to replace this record." in refused.stderr
+    assert (1, 0) == (refused.exit_code, replaced.exit_code)
+    assert "example.com/rooms, version 2" == SchemaRoom(checkout / "schema").extension_pin("rooms").source
+
+
 def test_an_official_extension_is_repinned(checkout: Path) -> None:
     document = {**SchemaRoom().extension_document("tasks"), "$id": "https://example.com/tasks"}
     overlay = (checkout / "schema" / "extensions" / "tasks" / "overlay.toml").read_bytes()

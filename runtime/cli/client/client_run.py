@@ -70,12 +70,15 @@ _FEATURES: Final = {
     "roots/list": "The server asks for roots. Offer them with `--root PATH`.",
     "sampling/createMessage": "The server asks for an answer of a language model, which this command does not have.",
 }
+_NEEDS_TERMINAL: Final = "The server asks the user for input. That needs a terminal, and revision 2025-06-18 or later."
 
 
 def missing_feature(message: str) -> list[str]:
     """Return a line for each request that the client does not support, if the server's *message* names it."""
-    is_unsent = "cannot be sent to this client" in message
-    return [line for method, line in _FEATURES.items() if is_unsent and method in message]
+    if "cannot be sent to this client" not in message:
+        return []
+    features = _FEATURES if Keyboard.is_there() else {**_FEATURES, "elicitation/create": _NEEDS_TERMINAL}
+    return [line for method, line in features.items() if method in message]
 
 
 class ClientRun:
@@ -210,9 +213,10 @@ class ClientRun:
         if isinstance(error, ServerExited) and self.target.is_file and "There is no server in" in error.stderr:
             file = escaped_line(self.target.name.removeprefix("mcpgen serve "))
             lines.append(f'If {file} starts its server itself, give its command as TARGET: "python {file}".')
-        if isinstance(error, InvalidPayload | RequestRefused) and "elicitation" in message and not Keyboard.is_there():
-            lines.append("The server asks the user for input. That needs a terminal, and revision 2025-06-18 or later.")
         lines += missing_feature(message)
+        may_ask = isinstance(error, InvalidPayload | RequestRefused) and "elicitation" in message
+        if may_ask and not Keyboard.is_there() and _NEEDS_TERMINAL not in lines:
+            lines.append(_NEEDS_TERMINAL)
         if isinstance(error, ServerExited) and _MISSING_VARIABLE.search(error.stderr):
             # `--env` and `--config` exclude each other.
             is_of_config = self.target.kind == "server"

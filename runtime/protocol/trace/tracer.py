@@ -49,7 +49,7 @@ _OTHER: Final[dict[Sender, Sender]] = {"client": "server", "server": "client"}
 
 _ENVELOPE: Final = frozenset(("jsonrpc", "id", "method", "params", "result", "error"))
 _NOT_JSON: Final = (Fault.TOO_MANY_VALUES, Fault.TOO_LONG, Fault.NOT_UTF8, Fault.NOT_JSON, Fault.TOO_DEEP)
-_BANNER: Final = "the message is not JSON; if this is standard output, a server may write only messages to it"
+_BANNER: Final = "the message is not JSON; on stdio, a server may write only messages to standard output"
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _MAX_QUOTE: Final = 40  # a revision is shorter

@@ -100,7 +100,7 @@ class MessagePieces:
             # Also if it was not taken, or each of those that wait would wait as long.
             self._unconfirmed.pop(worker, None)
         if not taken.is_set():
-            raise ClusterUnavailable("another worker does not take a message")
+            raise ClusterUnavailable("another worker has not confirmed in time that it received a message")
         return True
 
     def taken(self, message: PieceTaken) -> None:

@@ -760,11 +760,16 @@ def test_a_script_is_never_asked_and_so_does_not_hang(ours: str) -> None:
     status, out, _ = run("call", COMMAND, "ask")
     assert (0, -32601) == (status, json.loads(out)["code"])
 
+    needed = "The server asks the user for input. That needs a terminal"
     status, out, err = run("call", ours, "ask")
     assert (1, "") == (status, out)
     assert "elicit" in err
-    assert "The server asks the user for input. That needs a terminal" in err
+    assert 1 == err.count(needed)
     assert "Traceback" not in err
+
+    status, out, err = run("call", ours, "ask", "--revision", "2025-11-25")
+    assert (1, 1) == (status, err.count(needed)), "the error is a result of the tool"
+    assert "elicitation/create, which cannot be sent to this client" in out + err
 
 
 def test_roots_environment_and_folder_are_told(ours: str, tmp_path: Path) -> None:

@@ -379,7 +379,7 @@ def test_a_banner_is_a_violation_and_is_quoted() -> None:
     (found,) = after(opened(), "< Server ready on stdio\n")
 
     assert ("malformed", "Server ready on stdio", False) == (found.kind, found.summary, found.is_json)
-    assert ["the message is not JSON; if this is standard output, a server may write only messages to it"] == [
+    assert ["the message is not JSON; on stdio, a server may write only messages to standard output"] == [
         each.reason for each in found.violations
     ]
 

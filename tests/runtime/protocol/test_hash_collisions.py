@@ -222,7 +222,7 @@ def test_numbers_whose_slots_collide_are_refused_by_their_count(kind: Any) -> No
     for each in (chosen, {str(each): 0 for each in chosen}, [[chosen]]):
         with pytest.raises(
             msgspec.ValidationError,
-            match="at most 5000 members in an array or object whose numbers, or texts like numbers, may become",
+            match="at most 5000 members in an array or object with numbers",
         ):
             check_hashes(each)
 

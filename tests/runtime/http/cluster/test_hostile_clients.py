@@ -216,7 +216,7 @@ async def test_a_worker_that_takes_no_piece_is_not_waited_for(monkeypatch: pytes
         return True
 
     monkeypatch.setattr("mcpgen.runtime.server.cluster.message_pieces._TAKEN_SECONDS", 0.05)
-    with pytest.raises(ClusterUnavailable, match="does not take a message"):
+    with pytest.raises(ClusterUnavailable, match="has not confirmed in time"):
         await MessagePieces(lambda: 5, publish).send(7, bytes(20_000))
 
 
