@@ -230,13 +230,13 @@ class TaskLifecycle:
         """Return the record of a task of *principal*.
 
         Raises:
-            RequestError: The task does not exist, has expired, or belongs to another principal; or *access* lacks a
-                scope of its tool.
+            RequestError: The task does not exist for this principal, or *access* lacks a scope of its tool.
         """
         with answering():
             self.expire()
             record = self.store.get(task_id)
-        if record is None or record.principal != principal or record.revision != revision:
+        is_alive = record is not None and self._now_ms() < record.expires_ms  # many expire in several steps
+        if record is None or not is_alive or record.principal != principal or record.revision != revision:
             _logger.info("the client %r asked for a task that does not exist, or that another client owns", principal)
             raise RequestError(ErrorCode.INVALID_PARAMS, "There is no such task; it may have expired")
         if not may_use(record, access):

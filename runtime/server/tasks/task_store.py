@@ -243,7 +243,7 @@ class TaskStore(Protocol):
         ...
 
     def expire(self, now_ms: int) -> list[TaskRecord]:
-        """Remove the expired tasks, and return them."""
+        """Remove the expired tasks, and return them. A store may remove some of them, and the others the next time."""
         ...
 
     def next_expiry_ms(self) -> int | None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.errors import RequestError, UsageError
 from mcpgen.runtime.server.tasks.lifecycle import TaskLifecycle
 from mcpgen.runtime.server.tasks.memory_task_store import MemoryTaskStore, counted_bytes
 from mcpgen.runtime.server.tasks.redis_task_store import RedisTaskStore
@@ -468,4 +468,37 @@ def test_redis_sends_the_content_of_one_task_only(redis: RedisServer) -> None:
         [msgspec.structs.replace(brief, worker="") for brief in sorted(briefs, key=lambda each: each.task_id)]
         for briefs in found
     ]
+    store.close()
+
+
+def test_sqlite_reads_and_expires_the_contents_of_few_tasks(tmp_path: Path) -> None:
+    large = Outcome(b"[%s]" % (b" " * 1_000_000))
+    names = [str(number) for number in range(8)]
+    store = SqliteTaskStore(tmp_path / "tasks.db")
+    for each in names:
+        asking = {"input_requests": b"{}", "input_responses": b"{}", "outcome": large}
+        store.add(msgspec.structs.replace(record(each), worker="w", **asking))
+    briefs = [msgspec.structs.replace(record(each), worker="w") for each in names]
+
+    assert briefs == store.unfinished("w") == store.page("alice", after=None, limit=100) == store.briefs(names)
+    assert [briefs[2], briefs[0]] == store.briefs(["2", "unknown", "0"])
+    assert [] == store.briefs([])
+
+    tasks = TaskLifecycle(store, clock=lambda: 1.0, random_bytes=bytes)
+    assert 1.0 == tasks.expire()  # the others expire in the next turns of the loop
+    assert 7 == store.count
+    with pytest.raises(RequestError, match="may have expired"):
+        tasks.own("7", principal="alice", revision="2025-11-25", access=None)
+    for _ in names:
+        tasks.expire()
+    assert 0 == store.count
+    store.close()
+
+
+def test_tasks_without_contents_expire_in_steps_of_a_thousand(tmp_path: Path) -> None:
+    store = SqliteTaskStore(tmp_path / "tasks.db", max_tasks_per_principal=2000)
+    for number in range(1200):
+        store.add(record(f"{number}"))
+
+    assert [1000, 200, 0] == [len(store.expire(1000)) for _ in range(3)]
     store.close()
