@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -26,6 +27,7 @@ from mcpgen.runtime.server.tasks.task_store import (
     cursor_behind,
     position_at,
 )
+from mcpgen.runtime.server.tasks.task_worker import TaskWorker
 from tests.harness.redis_servers import RedisServer, needs_redis, redis_server
 from tests.patience import PATIENCE_SECONDS
 
@@ -501,4 +503,23 @@ def test_tasks_without_contents_expire_in_steps_of_a_thousand(tmp_path: Path) ->
         store.add(record(f"{number}"))
 
     assert [1000, 200, 0] == [len(store.expire(1000)) for _ in range(3)]
+    store.close()
+
+
+def test_the_tasks_of_a_dead_worker_are_taken_over_in_steps(tmp_path: Path) -> None:
+    store = SqliteTaskStore(tmp_path / "tasks.db")
+    for number in range(100):
+        store.add(msgspec.structs.replace(record(f"{number}"), worker="dead"))
+    tasks = TaskLifecycle(store, clock=lambda: 0.0, random_bytes=bytes, worker="alive")
+    engine: Any = SimpleNamespace(handlers=None)
+    worker = TaskWorker(engine, tasks, monotonic=lambda: 0.0)
+    left: list[int] = []
+    soon = worker.tick()
+    while soon == 0:
+        left.append(len(store.unfinished("dead")))
+        soon = worker.tick()
+
+    assert [68, 36, 4] == left
+    assert [] == store.unfinished("dead")
+    assert {"failed"} == {each.status for each in store.page("alice", after=None, limit=1000)}
     store.close()
