@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections import deque
 from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
@@ -40,7 +41,7 @@ from mcpgen.runtime.server.functions.worker_threads import CALLER, Caller
 from mcpgen.runtime.server.ledger import request_bytes
 from mcpgen.runtime.server.tasks.extension_task import ExtensionTask
 from mcpgen.runtime.server.tasks.running_task import RunningTask, error_outcome
-from mcpgen.runtime.server.tasks.task_store import MAX_READ_BYTES, StoreFailed
+from mcpgen.runtime.server.tasks.task_store import MAX_READ_BYTES, StoreFailed, forget, forget_all
 from mcpgen.runtime.transports.event_loops import next_turn
 from mcpgen.runtime.transports.spawner import open_spawner, start_alone
 
@@ -136,6 +137,7 @@ class TaskWorker:
         self._has_left = False
         self._next_beat = -1.0
         self._taking: Iterator[None] = iter(())
+        self._ended: deque[str] = deque()  # the principals whose sessions have ended
 
     async def open(self) -> None:
         """Start the worker, and return when it can run functions."""
@@ -164,6 +166,14 @@ class TaskWorker:
         token = CALLER.set(Caller(owner, self._engine.turns) if owner else None)
         connection.start(exchange)
         CALLER.reset(token)
+
+    def forget(self, principal: str) -> bool:
+        """Remove the tasks of *principal*, whose session has ended, in several steps; return False if not possible."""
+        if self._spawner is None or self.is_closing or not self._tasks.store.is_shared:
+            return False
+        self._ended.append(principal)
+        self.wake()
+        return True
 
     def wake(self) -> None:
         """Look at the tasks now: a new one may expire earlier than the others."""
@@ -215,6 +225,8 @@ class TaskWorker:
                 if not self.is_closing:
                     with anyio.move_on_after(seconds):
                         await self._wakeup.wait()
+        forget_all(self._tasks.store, self._ended)
+        self._ended.clear()
         if self._tasks.store.is_shared:
             try:
                 self._tasks.store.remove_worker(self._tasks.worker)
@@ -228,6 +240,10 @@ class TaskWorker:
             self._tasks.save()
             expiry = self._tasks.tidy()
             due = [] if expiry is None else [max(0.0, expiry - self._tasks.clock())]
+            if self._ended:
+                if not forget(self._tasks.store, self._ended[0]):
+                    self._ended.popleft()
+                due.append(0.0)
             if self._tasks.store.is_shared:
                 is_done = self._sync()
                 due.append(self._watch() if is_done else 0.0)

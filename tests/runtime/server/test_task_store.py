@@ -21,10 +21,12 @@ from mcpgen.runtime.server.tasks.task_store import (
     Outcome,
     Position,
     Status,
+    StoreFailed,
     StoreFull,
     TaskCall,
     TaskRecord,
     cursor_behind,
+    forget_all,
     position_at,
 )
 from mcpgen.runtime.server.tasks.task_worker import TaskWorker
@@ -436,8 +438,7 @@ def test_the_tasks_of_a_session_are_removed_in_few_steps(new_store: NewStore, mo
         return take(*arguments)
 
     monkeypatch.setattr(store, step, counted)
-    lifecycle = TaskLifecycle(store, clock=lambda: 0.0, random_bytes=bytes)
-    lifecycle.forget("alice")
+    forget_all(store, ["alice"])
 
     assert count < 20
     assert ([], ["0 of bob"]) == (ids(store), ids(store, "bob"))
@@ -522,4 +523,40 @@ def test_the_tasks_of_a_dead_worker_are_taken_over_in_steps(tmp_path: Path) -> N
     assert [68, 36, 4] == left
     assert [] == store.unfinished("dead")
     assert {"failed"} == {each.status for each in store.page("alice", after=None, limit=1000)}
+    store.close()
+
+
+class FailingStore(SqliteTaskStore):
+    """A store that fails now and then, as one does that another process has locked."""
+
+    fails: bool = False
+
+    def page(self, principal: str, *, after: Position | None, limit: int) -> list[TaskRecord]:
+        if self.fails:
+            raise StoreFailed("locked")
+        return super().page(principal, after=after, limit=limit)
+
+
+def test_the_tasks_of_sessions_that_end_are_removed_in_steps_and_once_the_store_works(tmp_path: Path) -> None:
+    store = FailingStore(tmp_path / "tasks.db", max_tasks_per_principal=2000)
+    for number in range(120):
+        store.add(record(f"{number}", "alice" if number % 2 else "bob", status="completed"))
+    tasks = TaskLifecycle(store, clock=lambda: 0.0, random_bytes=bytes, worker="alive")
+    engine: Any = SimpleNamespace(handlers=None)
+    worker = TaskWorker(engine, tasks, monotonic=lambda: 0.0)
+    assert not worker.forget("alice")  # it does not run
+    worker._spawner = engine
+    assert worker.forget("alice")
+    assert worker.forget("bob")
+    store.fails = True
+    assert worker.tick() == 1.0
+    store.fails = False
+    left = []
+    while worker.tick() == 0:
+        left.append(store.count)
+
+    assert [70, 60, 60, 10, 0, 0] == left
+    forget_all(store, ["nobody"])
+    store.fails = True
+    forget_all(store, ["alice"])  # the end of a session does not fail
     store.close()
