@@ -29,12 +29,15 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.session_output import SessionOutput
     from mcpgen.runtime.transports.event_loops import EventLoop
 
-    SendChange: TypeAlias = Callable[[SessionOutput], object]
+    SendChange: TypeAlias = Callable[[SessionOutput], int | None]  # returns the bytes that it has sent, if many
 
 __all__ = ["MAX_OF_WORKERS", "MAX_PER_TURN", "ChangeDelivery"]
 
 # How many connections one turn of the event loop sends changes to.
 MAX_PER_TURN: Final = 512
+
+# How many bytes count as one more connection: a turn sends 256 KiB, and one message more.
+_CONNECTION_BYTES: Final = 512
 
 # How many changes of other workers wait. Each has a URI, of some kilobytes at most.
 MAX_OF_WORKERS: Final = 1000
@@ -169,7 +172,7 @@ class ChangeDelivery:
             del self._owners[loop]
 
     def _send(self, owner: _Owner, room: int) -> int:
-        """Send the first change of *owner* to at most *room* connections, and return their number, or 1."""
+        """Send the first change of *owner* to at most *room* connections, and return what that counts, or 1."""
         if owner.current is None:
             if not owner.waiting:  # it was dropped
                 return 0
@@ -183,8 +186,7 @@ class ChangeDelivery:
             while change.connections and sent < room:
                 connection = change.connections.popleft()
                 if connection in self._connections:  # it may have ended
-                    sent += 1
-                    change.send(connection)
+                    sent += 1 + (change.send(connection) or 0) // _CONNECTION_BYTES
         except Exception as error:  # noqa: BLE001 (the caller gets it; other changes are sent)
             change.failure = error
             change.connections = None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import anyio.lowlevel
+from msgspec import structs
 
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.limits import MAX_RESPONSE_VALUES
@@ -33,7 +34,7 @@ from mcpgen.runtime.server.request_state import RequestStateSealer
 from mcpgen.runtime.transports.event_loops import call_soon, running_loop
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
     from mcpgen.runtime.limits import Limits
     from mcpgen.runtime.protocol.extension_codec import ExtensionNotification
@@ -328,7 +329,23 @@ class Engine:
             key: What it is about.
             owner: Whose notification it is: the clients take turns.
         """
-        self._changes.deliver_soon(lambda each: each.notify_extension(notification), key, owner)
+        sent = 0
+
+        def encode(meta: Mapping[str, object] | None) -> bytes:
+            nonlocal sent
+            message = notification.encode(meta)
+            sent += len(message)
+            return message
+
+        counted = structs.replace(notification, encode=encode)
+
+        def send(output: SessionOutput) -> int:
+            nonlocal sent
+            sent = 0
+            output.notify_extension(counted)
+            return sent
+
+        self._changes.deliver_soon(send, key, owner)
 
     async def notify_change(self, method: str, uri: str | None = None) -> None:
         """Send the notification *method* to every client that is subscribed to it."""

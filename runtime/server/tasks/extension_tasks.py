@@ -271,11 +271,20 @@ class ExtensionTasks(bindings.ServerHandlers["BaseContext"]):
             return
 
         codec: Any = self._extension.outgoing(bindings.methods.TASK_STATUS)
+        # The notification waits until all streams have it, and a result in a shared store is in no other memory.
+        store = self._tasks.store
+        is_left = store.is_shared and record.content_bytes > MAX_READ_BYTES
+        if is_left:
+            record = record.brief()
+
+        @cache
+        def whole() -> TaskRecord:
+            return (store.get(record.task_id) or record) if is_left else record
 
         @cache  # a result may be large, and have many subscribers
         def parts() -> tuple[bytes, bytes]:
             """Return the message up to the first member of its params, and from there on."""
-            members = msgspec.json.encode(self._detailed(record))
+            members = msgspec.json.encode(self._detailed(whole()))
             params: Any = codec.params(bindings.decode(members, bindings.TaskStatusNotificationParams))
             message = envelope.encode_notification(codec.method, params)
             start = message.index(params) + 1
@@ -290,7 +299,7 @@ class ExtensionTasks(bindings.ServerHandlers["BaseContext"]):
 
         @cache
         def requests() -> list[tuple[str, dict[str, Any]]]:
-            return _input_requests(record)
+            return _input_requests(whole())
 
         def suits(peer: Peer) -> bool:
             """Whether a stream may have the open requests of the task; if not, a poll names what is missing."""

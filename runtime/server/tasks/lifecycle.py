@@ -43,7 +43,6 @@ from mcpgen.runtime.server.tasks.task_store import (
     StoreFull,
     TaskRecord,
     briefs_of,
-    remove_tasks,
 )
 
 if TYPE_CHECKING:
@@ -156,6 +155,7 @@ class TaskLifecycle:
         """Return the `RunningTask` of *record*, whose handler, for a request of *size* bytes, runs from now on."""
         change: Change = partial(self.change, record.task_id, worker=self.worker)
         running = make(record.task_id, change=change, closed=partial(self._closed, record, size))
+        running.principal = record.principal
         self.running[record.task_id] = running
         self.totals.add(record.sharer, size)
         return running
@@ -218,25 +218,22 @@ class TaskLifecycle:
         self._end(task_id, None, EXPIRED)
         self._stop(task_id)
 
-    def forget(self, principal: str) -> None:
-        """Cancel and drop the tasks of a principal whose session or pipe has ended."""
-        while records := self.store.page(principal, after=None, limit=self.limits.page_size):
-            for record in records:
-                if not record.has_ended:
-                    self.cancel_record(record, "Cancelled at the end of its session")
-            remove_tasks(self.store, [each.task_id for each in records])
+    def stop_all(self, principal: str) -> None:
+        """Stop the handlers of a principal whose session or pipe has ended; this does not use the store."""
+        for each in [each for each in self.running.values() if each.principal == principal]:
+            self.drop(each.task_id)
 
     def own(self, task_id: str, *, principal: str, revision: str, access: Access | None) -> TaskRecord:
         """Return the record of a task of *principal*.
 
         Raises:
-            RequestError: The task does not exist, has expired, or belongs to another principal; or *access* lacks a
-                scope of its tool.
+            RequestError: The task does not exist for this principal, or *access* lacks a scope of its tool.
         """
         with answering():
             self.expire()
             record = self.store.get(task_id)
-        if record is None or record.principal != principal or record.revision != revision:
+        is_alive = record is not None and self._now_ms() < record.expires_ms  # many expire in several steps
+        if record is None or not is_alive or record.principal != principal or record.revision != revision:
             _logger.info("the client %r asked for a task that does not exist, or that another client owns", principal)
             raise RequestError(ErrorCode.INVALID_PARAMS, "There is no such task; it may have expired")
         if not may_use(record, access):

@@ -77,6 +77,7 @@ class RunningTask:
 
     Attributes:
         task_id: Its id.
+        principal: The owner of the task.
         has_ended: Whether it has finished, failed, expired or was cancelled; later reports are ignored.
         notify: Notifies the requestor of the task's new record.
         marks_messages: Whether the messages of the handler carry the id of the task.
@@ -101,6 +102,7 @@ class RunningTask:
         may_leave: Callable[[], bool] | None = None,
     ) -> None:
         self.task_id = task_id
+        self.principal: str = ""
         self.has_ended: bool = False
         self.notify = changed
         self._change = change

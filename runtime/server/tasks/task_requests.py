@@ -33,7 +33,7 @@ from mcpgen.runtime.server.ledger import request_bytes
 from mcpgen.runtime.server.tasks.extension_tasks import EXTENSION, ExtensionTasks, principal_of_user
 from mcpgen.runtime.server.tasks.handshake_tasks import Tasks
 from mcpgen.runtime.server.tasks.task_augmentation import asks_for_task, requested_task, runs_as_task
-from mcpgen.runtime.server.tasks.task_store import NewTask, StoreFailed, TaskCall, briefs_of
+from mcpgen.runtime.server.tasks.task_store import NewTask, StoreFailed, TaskCall, briefs_of, forget_all
 from mcpgen.runtime.server.tasks.task_worker import TaskWorker, new_worker, stop_detached
 
 if TYPE_CHECKING:
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.tasks.task_store import Outcome, TaskStore
 
 __all__ = ["TaskRequests", "TaskSupport", "serve_tasks"]
-
 
 _TOOL_CALLS: Final = ("tasks", "requests", "tools", "call")
 
@@ -212,7 +211,9 @@ class TaskRequests:
         own = self._tasks.principal(principal)
         if own in self._principals:
             self._principals.discard(own)
-            self._tasks.forget(own)
+            self._tasks.stop_all(own)
+            if self._worker is None or not self._worker.forget(own):
+                forget_all(self._tasks.store, [own])
 
     def _create_in_session(self, session: ServerSession, exchange: Exchange, request: OpenRequest) -> None:
         def run(running: RunningTask) -> Callable[[], None]:

@@ -10,6 +10,7 @@ so no clock of one process is compared with that of another.
 
 from __future__ import annotations
 
+import logging
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
@@ -35,8 +36,9 @@ __all__ = [
     "TaskStore",
     "briefs_of",
     "cursor_behind",
+    "forget",
+    "forget_all",
     "position_at",
-    "remove_tasks",
 ]
 
 Status: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
@@ -54,11 +56,16 @@ FREE_OUTCOME_BYTES: Final = 1024
 # How much of the contents of tasks a worker reads in one turn of the event loop, and one task more.
 MAX_READ_BYTES: Final = 256 * 1024
 
+# How many tasks of a session that has ended are removed in one step.
+_FORGOTTEN: Final = 50
+
 _TIME_BYTES: Final = 8
 _MAX_TIME_MS: Final = 2**63  # integers of SQLite have 64 bits
 
 # Our cursors have about 70 characters; longer ones are refused without decoding them.
 _MAX_CURSOR_CHARS: Final = 256
+
+_LOG = logging.getLogger("mcpgen.tasks")
 
 
 class StoreFull(McpgenError):  # noqa: N818 (named as those of runtime/errors.py are)
@@ -243,7 +250,7 @@ class TaskStore(Protocol):
         ...
 
     def expire(self, now_ms: int) -> list[TaskRecord]:
-        """Remove the expired tasks, and return them."""
+        """Remove the expired tasks, and return them. A store may remove some of them, and the others the next time."""
         ...
 
     def next_expiry_ms(self) -> int | None:
@@ -274,15 +281,27 @@ def briefs_of(store: TaskStore, task_ids: Sequence[str]) -> dict[str, TaskRecord
     return {each.task_id: each for each in found if each is not None}
 
 
-def remove_tasks(store: TaskStore, task_ids: Sequence[str]) -> None:
-    """Remove those tasks that exist."""
+def forget(store: TaskStore, principal: str) -> bool:
+    """Remove some tasks of *principal*, whose session or pipe has ended; return False if there are none."""
+    found = [each.task_id for each in store.page(principal, after=None, limit=_FORGOTTEN)]
     # A session may have a thousand tasks when it ends, and each step of a remote store takes a while.
     remove_all: Callable[[Sequence[str]], None] | None = getattr(store, "remove_all", None)
-    if remove_all is not None:
-        remove_all(task_ids)
-        return
-    for each in task_ids:
-        store.remove(each)
+    if remove_all is None:
+        for each in found:
+            store.remove(each)
+    elif found:
+        remove_all(found)
+    return bool(found)
+
+
+def forget_all(store: TaskStore, principals: Iterable[str]) -> None:
+    """Remove the tasks of *principals*; if the store fails, they stay until they expire."""
+    try:
+        for each in principals:
+            while forget(store, each):
+                pass
+    except StoreFailed as failure:
+        _LOG.warning("the tasks of a session that has ended cannot be removed; they expire later: %s", failure)
 
 
 def cursor_behind(position: Position) -> str:

@@ -22,7 +22,9 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections import deque
 from functools import partial
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -39,12 +41,12 @@ from mcpgen.runtime.server.functions.worker_threads import CALLER, Caller
 from mcpgen.runtime.server.ledger import request_bytes
 from mcpgen.runtime.server.tasks.extension_task import ExtensionTask
 from mcpgen.runtime.server.tasks.running_task import RunningTask, error_outcome
-from mcpgen.runtime.server.tasks.task_store import MAX_READ_BYTES, StoreFailed
+from mcpgen.runtime.server.tasks.task_store import MAX_READ_BYTES, StoreFailed, forget, forget_all
 from mcpgen.runtime.transports.event_loops import next_turn
 from mcpgen.runtime.transports.spawner import open_spawner, start_alone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from mcpgen.runtime.server.engine import Engine
     from mcpgen.runtime.server.exchange import OpenRequest
@@ -56,6 +58,9 @@ __all__ = ["TaskWorker", "new_worker", "stop_detached"]
 
 # How soon responses and cancellations that came to another process reach a function that runs here.
 _SYNC_SECONDS: Final = 0.5
+
+# How many tasks of dead workers are taken over in one turn of the event loop. With Redis, each takes a millisecond.
+_MAX_TAKEN: Final = 32
 
 # Until a store that failed is tried again.
 _RETRY_SECONDS: Final = 1.0
@@ -131,6 +136,8 @@ class TaskWorker:
         self._seen: dict[str, tuple[int, float]] = {}
         self._has_left = False
         self._next_beat = -1.0
+        self._taking: Iterator[None] = iter(())
+        self._ended: deque[str] = deque()  # the principals whose sessions have ended
 
     async def open(self) -> None:
         """Start the worker, and return when it can run functions."""
@@ -159,6 +166,14 @@ class TaskWorker:
         token = CALLER.set(Caller(owner, self._engine.turns) if owner else None)
         connection.start(exchange)
         CALLER.reset(token)
+
+    def forget(self, principal: str) -> bool:
+        """Remove the tasks of *principal*, whose session has ended, in several steps; return False if not possible."""
+        if self._spawner is None or self.is_closing or not self._tasks.store.is_shared:
+            return False
+        self._ended.append(principal)
+        self.wake()
+        return True
 
     def wake(self) -> None:
         """Look at the tasks now: a new one may expire earlier than the others."""
@@ -210,6 +225,8 @@ class TaskWorker:
                 if not self.is_closing:
                     with anyio.move_on_after(seconds):
                         await self._wakeup.wait()
+        forget_all(self._tasks.store, self._ended)
+        self._ended.clear()
         if self._tasks.store.is_shared:
             try:
                 self._tasks.store.remove_worker(self._tasks.worker)
@@ -223,6 +240,10 @@ class TaskWorker:
             self._tasks.save()
             expiry = self._tasks.tidy()
             due = [] if expiry is None else [max(0.0, expiry - self._tasks.clock())]
+            if self._ended:
+                if not forget(self._tasks.store, self._ended[0]):
+                    self._ended.popleft()
+                due.append(0.0)
             if self._tasks.store.is_shared:
                 is_done = self._sync()
                 due.append(self._watch() if is_done else 0.0)
@@ -279,23 +300,30 @@ class TaskWorker:
                 self._run_again(record)
 
     def _watch(self) -> float:
-        """Count a beat, and take the tasks of workers that have died; return when to look again."""
-        tasks, now = self._tasks, self._monotonic()
-        if now < self._next_beat:
-            return self._next_beat - now
-        lease = tasks.limits.lease_seconds
+        """Count a beat, and take some tasks of workers that have died; return when to look again."""
+        now = self._monotonic()
+        if now >= self._next_beat:
+            self._beat(now)
+        taken = sum(1 for _ in islice(self._taking, _MAX_TAKEN))
+        return 0.0 if taken == _MAX_TAKEN else self._next_beat - now
+
+    def _beat(self, now: float) -> None:
+        tasks, lease = self._tasks, self._tasks.limits.lease_seconds
         self._next_beat = now + lease / 3
         beats = tasks.store.beat(tasks.worker)
         self._seen = {
             worker: self._seen[worker] if self._seen.get(worker, (-1, 0.0))[0] == count else (count, now)
             for worker, count in beats.items()
         }
-        for worker, (count, since) in self._seen.items():
-            if worker != tasks.worker and (count == 0 or now - since >= lease):
-                self._take_over(worker)
-        return lease / 3
+        dead = [
+            worker
+            for worker, (count, since) in self._seen.items()
+            if worker != tasks.worker and (count == 0 or now - since >= lease)
+        ]
+        self._taking = chain.from_iterable(map(self._take_over, dead))
 
-    def _take_over(self, dead: str) -> None:
+    def _take_over(self, dead: str) -> Iterator[None]:
+        """Take the tasks of *dead* over, one in each step."""
         tasks = self._tasks
         if dead.rpartition(" ")[0] != tasks.view:  # only its own clients can reach the tasks of another view
             if not tasks.store.unfinished(dead):
@@ -314,6 +342,7 @@ class TaskWorker:
             claimed = tasks.replace(record.task_id, claim)
             if claimed is not None:
                 self._run_again(claimed)
+            yield
         tasks.store.remove_worker(dead)
 
     def _run_again(self, record: TaskRecord) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import tracemalloc
 from base64 import urlsafe_b64encode
 from typing import TYPE_CHECKING, Any
 
@@ -402,6 +403,27 @@ async def test_an_expired_token_is_refused_without_asking_the_issuer(issuer: Iss
     assert [] == issuer.asked
     with pytest.raises(IssuerUnavailable):
         await verify(within_leeway)
+
+
+async def test_only_a_short_time_of_a_token_is_decoded_before_its_signature_is_verified(issuer: Issuer) -> None:
+    verify = verifier(issuer)
+    head = urlsafe_b64encode(b'{"alg":"RS256","crit":[%b]}' % b",".join([b"1e308"] * 1000)).decode().rstrip("=")
+
+    async def kept_for(claim: bytes, head: str = "eyJhbGciOiJSUzI1NiJ9") -> int:
+        claims = urlsafe_b64encode(b'{"iss":"https://other.example","exp":%b}' % claim).decode().rstrip("=")
+        tracemalloc.start()
+        try:
+            await refusal(verify, f"{head}.{claims}.AA")
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    numbers = b"[%b]" % b",".join([b"1e308"] * 1000)
+    await kept_for(b"1")
+    text = await kept_for(b'"%b"' % bytes(len(numbers) - 2).replace(b"\0", b"x"))
+
+    assert await kept_for(numbers) < text + 8000  # 1,000 numbers take 32,000 bytes
+    assert await kept_for(b'"%b"' % b"x", head) < text + 8000
 
 
 async def test_a_request_that_is_cancelled_while_it_fetches_keys_does_not_block_others(issuer: Issuer) -> None:

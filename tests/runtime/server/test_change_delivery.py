@@ -242,3 +242,24 @@ async def test_a_server_sends_each_change_in_parts(make: Callable[[Engine], None
         await anyio.lowlevel.checkpoint()
         group.cancel_scope.cancel()
     assert 0 < sent.most <= MAX_PER_TURN
+
+
+@in_order
+async def test_a_turn_sends_few_large_changes() -> None:
+    sent = Sent()
+    delivery = ChangeDelivery(connections(sent, 100))
+    large = 100_000
+
+    def send(output: Any) -> int:
+        output.notify_change("m", "a")
+        return large
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(sent.count_turns)
+        delivery.deliver_soon(send, "a")
+        with anyio.fail_after(PATIENCE_SECONDS):
+            while len(sent.uris) < 100:
+                await anyio.lowlevel.checkpoint()
+        group.cancel_scope.cancel()
+
+    assert sent.most == 3  # 256 KiB, and the rest of one

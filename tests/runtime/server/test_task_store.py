@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.errors import RequestError, UsageError
 from mcpgen.runtime.server.tasks.lifecycle import TaskLifecycle
 from mcpgen.runtime.server.tasks.memory_task_store import MemoryTaskStore, counted_bytes
 from mcpgen.runtime.server.tasks.redis_task_store import RedisTaskStore
@@ -20,12 +21,15 @@ from mcpgen.runtime.server.tasks.task_store import (
     Outcome,
     Position,
     Status,
+    StoreFailed,
     StoreFull,
     TaskCall,
     TaskRecord,
     cursor_behind,
+    forget_all,
     position_at,
 )
+from mcpgen.runtime.server.tasks.task_worker import TaskWorker
 from tests.harness.redis_servers import RedisServer, needs_redis, redis_server
 from tests.patience import PATIENCE_SECONDS
 
@@ -434,8 +438,7 @@ def test_the_tasks_of_a_session_are_removed_in_few_steps(new_store: NewStore, mo
         return take(*arguments)
 
     monkeypatch.setattr(store, step, counted)
-    lifecycle = TaskLifecycle(store, clock=lambda: 0.0, random_bytes=bytes)
-    lifecycle.forget("alice")
+    forget_all(store, ["alice"])
 
     assert count < 20
     assert ([], ["0 of bob"]) == (ids(store), ids(store, "bob"))
@@ -468,4 +471,92 @@ def test_redis_sends_the_content_of_one_task_only(redis: RedisServer) -> None:
         [msgspec.structs.replace(brief, worker="") for brief in sorted(briefs, key=lambda each: each.task_id)]
         for briefs in found
     ]
+    store.close()
+
+
+def test_sqlite_reads_and_expires_the_contents_of_few_tasks(tmp_path: Path) -> None:
+    large = Outcome(b"[%s]" % (b" " * 1_000_000))
+    names = [str(number) for number in range(8)]
+    store = SqliteTaskStore(tmp_path / "tasks.db")
+    for each in names:
+        asking = {"input_requests": b"{}", "input_responses": b"{}", "outcome": large}
+        store.add(msgspec.structs.replace(record(each), worker="w", **asking))
+    briefs = [msgspec.structs.replace(record(each), worker="w") for each in names]
+
+    assert briefs == store.unfinished("w") == store.page("alice", after=None, limit=100) == store.briefs(names)
+    assert [briefs[2], briefs[0]] == store.briefs(["2", "unknown", "0"])
+    assert [] == store.briefs([])
+
+    tasks = TaskLifecycle(store, clock=lambda: 1.0, random_bytes=bytes)
+    assert 1.0 == tasks.expire()  # the others expire in the next turns of the loop
+    assert 7 == store.count
+    with pytest.raises(RequestError, match="may have expired"):
+        tasks.own("7", principal="alice", revision="2025-11-25", access=None)
+    for _ in names:
+        tasks.expire()
+    assert 0 == store.count
+    store.close()
+
+
+def test_tasks_without_contents_expire_in_steps_of_a_thousand(tmp_path: Path) -> None:
+    store = SqliteTaskStore(tmp_path / "tasks.db", max_tasks_per_principal=2000)
+    for number in range(1200):
+        store.add(record(f"{number}"))
+
+    assert [1000, 200, 0] == [len(store.expire(1000)) for _ in range(3)]
+    store.close()
+
+
+def test_the_tasks_of_a_dead_worker_are_taken_over_in_steps(tmp_path: Path) -> None:
+    store = SqliteTaskStore(tmp_path / "tasks.db")
+    for number in range(100):
+        store.add(msgspec.structs.replace(record(f"{number}"), worker="dead"))
+    tasks = TaskLifecycle(store, clock=lambda: 0.0, random_bytes=bytes, worker="alive")
+    engine: Any = SimpleNamespace(handlers=None)
+    worker = TaskWorker(engine, tasks, monotonic=lambda: 0.0)
+    left: list[int] = []
+    soon = worker.tick()
+    while soon == 0:
+        left.append(len(store.unfinished("dead")))
+        soon = worker.tick()
+
+    assert [68, 36, 4] == left
+    assert [] == store.unfinished("dead")
+    assert {"failed"} == {each.status for each in store.page("alice", after=None, limit=1000)}
+    store.close()
+
+
+class FailingStore(SqliteTaskStore):
+    """A store that fails now and then, as one does that another process has locked."""
+
+    fails: bool = False
+
+    def page(self, principal: str, *, after: Position | None, limit: int) -> list[TaskRecord]:
+        if self.fails:
+            raise StoreFailed("locked")
+        return super().page(principal, after=after, limit=limit)
+
+
+def test_the_tasks_of_sessions_that_end_are_removed_in_steps_and_once_the_store_works(tmp_path: Path) -> None:
+    store = FailingStore(tmp_path / "tasks.db", max_tasks_per_principal=2000)
+    for number in range(120):
+        store.add(record(f"{number}", "alice" if number % 2 else "bob", status="completed"))
+    tasks = TaskLifecycle(store, clock=lambda: 0.0, random_bytes=bytes, worker="alive")
+    engine: Any = SimpleNamespace(handlers=None)
+    worker = TaskWorker(engine, tasks, monotonic=lambda: 0.0)
+    assert not worker.forget("alice")  # it does not run
+    worker._spawner = engine
+    assert worker.forget("alice")
+    assert worker.forget("bob")
+    store.fails = True
+    assert worker.tick() == 1.0
+    store.fails = False
+    left = []
+    while worker.tick() == 0:
+        left.append(store.count)
+
+    assert [70, 60, 60, 10, 0, 0] == left
+    forget_all(store, ["nobody"])
+    store.fails = True
+    forget_all(store, ["alice"])  # the end of a session does not fail
     store.close()

@@ -21,7 +21,7 @@ from mcpgen.runtime.server.tasks.memory_task_store import MemoryTaskStore
 from mcpgen.runtime.server.tasks.running_task import MAX_STATUS_MESSAGE_CHARS, RunningTask, related
 from mcpgen.runtime.server.tasks.task_augmentation import runs_as_task
 from mcpgen.runtime.server.tasks.task_requests import TaskRequests, TaskSupport
-from mcpgen.runtime.server.tasks.task_store import Outcome, StoreFull, TaskRecord
+from mcpgen.runtime.server.tasks.task_store import Outcome, StoreFull, TaskRecord, forget_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -916,11 +916,13 @@ def test_the_tasks_of_one_who_will_not_come_back_are_dropped() -> None:
     bench.create("bob")
     done = bench.create()
     done.finish(RESULT)
-    bench.tasks.forget("alice")
+    bench.tasks.stop_all("alice")
+    forget_all(bench.tasks.store, ["alice"])
 
     assert ([], 1) == (bench.listed(), len(bench.listed("bob")))
     assert (5, 5) == (len(bench.stopped), sum(len(each) for each in got))
-    bench.tasks.forget("nobody")
+    bench.tasks.stop_all("nobody")
+    forget_all(bench.tasks.store, ["nobody"])
 
 
 @pytest.mark.spec("2025-11-25", f"{TASKS}#audit-and-logging", "8bfe99c9", "7b18fd65")
