@@ -154,7 +154,7 @@ async def test_a_head_is_written_with_its_body_and_long_bodies_in_parts(
 class Asked(httpcore.AsyncNetworkStream):
     """Gives as much as it is asked for, of interim responses."""
 
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109, ARG002 (as httpcore says)
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 (as httpcore says)
         return (b"HTTP/1.1 100 \r\n\r\n" * 4096)[:max_bytes]
 
 
