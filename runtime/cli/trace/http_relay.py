@@ -102,6 +102,7 @@ class HttpRelay:
             for each in framer.feed(data) if data else framer.finish():
                 if isinstance(each, OversizedLine):
                     self._trace_sink.to_server(frame(each.head))  # reported as malformed
+                    server.refuse(each)
                     continue
                 self._trace_sink.to_server(frame(each))
                 server.note_requests(each)
@@ -151,6 +152,12 @@ class _Server:
             kind, known = _kind_and_id(each)
             if kind == "request" and known is not None:
                 self.pending[known] = None
+
+    def refuse(self, line: OversizedLine) -> None:
+        """Answer a request of the host that is too long to be sent."""
+        found = envelope.decode_oversized(line)
+        if found.kind == "request" and found.id is not None:
+            self._write(envelope.encode_error(found.id, Error(found.fault.code, found.reason)))
 
     async def all_answered(self) -> None:
         """Wait until no request is pending."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import anyio
 import anyio.to_thread
+from anyio.lowlevel import cancel_shielded_checkpoint
 
 from mcpgen.runtime.transports.child_process import read_chunk
 from mcpgen.runtime.transports.descriptors import READ_BYTES, Sink, Source
@@ -45,6 +46,9 @@ _LAST_OUTPUT_SECONDS: Final = 0.5
 
 # A killed process ends at once, unless it hangs in a device.
 _KILL_SECONDS: Final = 2.0
+
+# What is traced in one turn of the event loop. To describe a line takes 30 µs, and one read can have 32,000 lines.
+_TURN_BYTES: Final = 4096
 
 _WATCHING: Final = "thread" if sys.platform == "win32" else "loop"
 
@@ -215,12 +219,15 @@ class _Copier:
         data = b"any"
         while data:
             data = await self._reader.read()
-            rest = self._writer.write_now(data)
-            self._trace(data)
-            self.is_blocked = True
-            if not await self._writer.write_rest(rest):
-                return
-            self.is_blocked = False
+            for start in range(0, len(data) or 1, _TURN_BYTES):
+                piece = data[start : start + _TURN_BYTES]
+                rest = self._writer.write_now(piece)
+                self._trace(piece)
+                self.is_blocked = True
+                if not await self._writer.write_rest(rest):
+                    return
+                self.is_blocked = False
+                await cancel_shielded_checkpoint()  # what was read is written, also if we are cancelled
 
 
 class ByteReader:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import deque
 from contextlib import contextmanager
 from http.cookiejar import CookieJar
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import anyio
 import httpcore
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Sequence
 
 __all__ = ["ConnectionPool", "NoCookies"]
+
+# Of one read. httpcore does not wait between interim responses (100), and 64 KiB hold 4,000 of them, which take 50 ms.
+_READ_BYTES: Final = 8 * 1024
 
 _Origin: TypeAlias = tuple[bytes, bytes, int]
 
@@ -225,7 +228,7 @@ class _CoalescingStream(httpcore.AsyncNetworkStream):
         self._head = b""
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 (as httpcore says)
-        return await self._inner.read(max_bytes, timeout)
+        return await self._inner.read(min(max_bytes, _READ_BYTES), timeout)
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 (as httpcore says)
         # Another write always follows: httpcore ends each body with an empty one.

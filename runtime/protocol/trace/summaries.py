@@ -122,7 +122,11 @@ def _listed(noun: str, key: str) -> Callable[[Any], str]:
 def _content(value: Any) -> str:  # noqa: ANN401 (any JSON value)
     if is_array(value):
         more = f" and {len(value) - 3} more" if len(value) > 3 else ""  # noqa: PLR2004 (as many as are shown)
-        return ", ".join(_content(each) for each in value[:3]) + more if value else "no content"
+        return ", ".join(map(_block, value[:3])) + more if value else "no content"
+    return _block(value)
+
+
+def _block(value: Any) -> str:  # noqa: ANN401 (any JSON value)
     kind = value.get("type") if is_object(value) else None
     match kind:
         case "text":

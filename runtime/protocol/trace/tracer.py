@@ -22,7 +22,7 @@ from mcpgen.runtime.protocol.framing import LineFramer, OversizedLine
 from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Fault, Malformed, Notification, Request, Response
 from mcpgen.runtime.protocol.negotiation import read_meta, revisions_of_era
 from mcpgen.runtime.protocol.newest import MetaKey
-from mcpgen.runtime.protocol.trace.annotations import Annotation
+from mcpgen.runtime.protocol.trace.annotations import Annotation, Finding
 from mcpgen.runtime.protocol.trace.extension_messages import (
     MessagePart,
     declared_extensions,
@@ -178,9 +178,9 @@ class Tracer:
             draft.violate("id", "", f"{draft.revision} does not allow an error response without an id")
         elif draft.kind == "error" and draft.id in (None, b"null"):
             draft.note("id", "", "the error response has no id, so its request is unknown")
-        if not _ENVELOPE.issuperset(members):
-            for key in members.keys() - _ENVELOPE:
-                draft.note("unknown key", f"/{_quoted(key)}", "JSON-RPC messages have no such key")
+        reason = "JSON-RPC messages have no such key"
+        # All at once: a peer can send 50,000 keys, and each addition copies the earlier findings.
+        draft.add([Finding("unknown key", f"/{_quoted(key)}", reason) for key in members if key not in _ENVELOPE])
 
     def _malformed(self, draft: Annotation, message: Malformed, frame: bytes) -> None:
         draft.revision = self._negotiated

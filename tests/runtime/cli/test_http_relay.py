@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from contextlib import asynccontextmanager, contextmanager
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ from mcpgen import ClientLimits, TransportClosed
 from mcpgen.runtime.cli.trace.http_relay import HttpRelay, _Server
 from mcpgen.runtime.transports.descriptors import open_sink, open_source
 from tests.harness.cancelled_floods import turns_until_it_ends
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import BUSY_SECONDS, PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
@@ -147,6 +148,22 @@ async def test_the_host_is_not_read_while_the_server_does_not_read() -> None:
     assert 10 == taken
     assert not was_written
     assert MANY == len(channel.taken)
+
+
+async def test_a_request_that_is_too_long_is_answered() -> None:
+    long = b'{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"x":"%s"}}\n' % (b"x" * 2000)
+    with pipes() as (host_in, host_out, streams), anyio.fail_after(PATIENCE_SECONDS):
+        limits = ClientLimits(max_frame_bytes=1000, stdin_seconds=0.1)
+        async with anyio.create_task_group() as group:
+            group.start_soon(HttpRelay(FakeTransport(FakeChannel(0, 10)), streams, Trace(), limits).run)
+            await anyio.to_thread.run_sync(os.write, host_out, long)
+            with anyio.fail_after(BUSY_SECONDS):
+                await anyio.wait_readable(host_in)
+            answer = json.loads(os.read(host_in, 65536))
+            os.close(host_out)
+
+    assert "a" == answer["id"]
+    assert "max_frame_bytes" in answer["error"]["message"]
 
 
 async def _write_all(output: Any, written: anyio.Event) -> None:

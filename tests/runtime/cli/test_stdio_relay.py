@@ -8,6 +8,7 @@ from collections.abc import Generator  # noqa: TC003 (pytest looks at it)
 from typing import Final
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from mcpgen.runtime.cli.trace import stdio_relay
@@ -17,6 +18,7 @@ from mcpgen.runtime.limits import ClientLimits
 from mcpgen.runtime.transports.descriptors import Sink, Source, open_sink, open_source
 from mcpgen.runtime.transports.process_transport import Process
 from tests.patience import BUSY_SECONDS, PATIENCE_SECONDS
+from tests.turns import Turns, counted_turns
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and descriptors are POSIX's")
 
@@ -122,6 +124,36 @@ def test_what_was_said_last_waits_for_a_host_that_reads_slowly(host: Host) -> No
         return read
 
     assert size == anyio.run(run)
+
+
+def test_a_turn_of_the_loop_looks_at_few_of_many_short_lines(host: Host) -> None:
+    size = 60_000  # what one read has
+
+    class Slices(Eyes):
+        def __init__(self, turns: Turns) -> None:
+            super().__init__()
+            self.by_turn: dict[int, int] = {}
+            self._turns = turns
+
+        def to_client(self, data: bytes) -> None:
+            super().to_client(data)
+            self.by_turn[self._turns.count] = self.by_turn.get(self._turns.count, 0) + len(data)
+
+    async def run() -> dict[int, int]:
+        with anyio.fail_after(PATIENCE_SECONDS):
+            async with counted_turns() as turns, anyio.create_task_group() as group:
+                eyes = Slices(turns)
+                relay = relay_of(host, eyes, f"import os; os.write(1, b'1\\n' * {size // 2})")
+                group.start_soon(relay.run)
+                while len(eyes.said) < size:
+                    await eyes.has_said.wait()
+                    await anyio.lowlevel.checkpoint()
+                    os.read(host.stdout, 65536)
+        return eyes.by_turn
+
+    by_turn = anyio.run(run)
+    assert size == sum(by_turn.values())
+    assert max(by_turn.values()) <= 8192
 
 
 @pytest.mark.slow

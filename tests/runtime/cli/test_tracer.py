@@ -10,11 +10,12 @@ import pytest
 from mcpgen.generated.registry import REVISIONS
 from mcpgen.runtime.cli.trace.annotation_text import Style, as_json, as_text
 from mcpgen.runtime.errors import printable
+from mcpgen.runtime.protocol.trace.annotations import Annotation
 from mcpgen.runtime.protocol.trace.tracer import Tracer
 from tests.harness.server_conversations import BROKEN, FINE, TOOLS, asked, opened
 
 if TYPE_CHECKING:
-    from mcpgen.runtime.protocol.trace.annotations import Annotation
+    from collections.abc import Callable
 
 HANDSHAKES = [each.label for each in REVISIONS if each.era == "handshake"]
 CALL = '> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}\n'
@@ -673,3 +674,32 @@ def test_the_pointers_of_a_long_key_with_many_unknown_keys_in_it_are_short() -> 
     findings = [*found.violations, *found.notes]
     assert len(findings) == 2000
     assert sum(len(each.pointer) for each in findings) < 1_000_000
+
+
+def test_content_may_be_nested_as_deep_as_a_message() -> None:
+    nested = "[" * 900 + "]" * 900
+    *_, found = after(opened(), CALL + f'< {{"jsonrpc":"2.0","id":1,"result":{{"content":{nested}}}}}\n')
+
+    assert "response" == found.kind
+    assert found.violations
+
+
+def test_many_unknown_keys_of_a_message_are_added_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    added: list[int] = []
+
+    def counted(name: str) -> Callable[..., None]:
+        add = getattr(Annotation, name)
+
+        def added_to(self: Annotation, *what: Any) -> None:
+            added.append(1)
+            add(self, *what)
+
+        return added_to
+
+    for name in ("add", "note", "violate"):
+        monkeypatch.setattr(Annotation, name, counted(name))
+    keys = ",".join(f'"k{number}":1' for number in range(2000))
+    (found,) = after(opened(), f'< {{"jsonrpc":"2.0","method":"notifications/tools/list_changed",{keys}}}\n')
+
+    assert len(found.notes) == 2000
+    assert len(added) < 50  # each copies what was added before

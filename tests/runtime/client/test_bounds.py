@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex
 
 import anyio
 import anyio.lowlevel
@@ -317,3 +317,23 @@ async def test_notifications_of_many_bytes_are_handled_in_several_turns(data: by
             turns += 1
 
     assert least <= turns <= least + 10
+
+
+def test_few_characters_of_a_uri_with_many_slashes_are_copied_for_a_listener() -> None:
+    copied: list[int] = []
+
+    class Counted(str):
+        __slots__ = ()
+
+        def __getitem__(self, key: SupportsIndex | slice) -> str:
+            part = super().__getitem__(key)
+            copied.append(len(part))
+            return part
+
+    stream = ChangeStream(SubscriptionFilter(resource_subscriptions=["a:b", "a:c/d"]), auto_reset_event(), 10)
+    method = "notifications/resources/updated"
+
+    assert stream.wants(Change("resource", "a:c/d/e/f"), method)
+    assert not stream.wants(Change("resource", "a:c/de"), method)
+    assert not stream.wants(Change("resource", Counted("a:x" + "/" * 8000)), method)
+    assert sum(copied) < 100

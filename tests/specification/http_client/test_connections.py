@@ -149,3 +149,16 @@ async def test_a_head_is_written_with_its_body_and_long_bodies_in_parts(
         await wire.write(each)
 
     assert expected == inner.parts
+
+
+class Asked(httpcore.AsyncNetworkStream):
+    """Gives as much as it is asked for, of interim responses."""
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 (as httpcore says)
+        return (b"HTTP/1.1 100 \r\n\r\n" * 4096)[:max_bytes]
+
+
+async def test_a_read_has_few_interim_responses() -> None:
+    wire: Any = _CoalescingStream(Asked())
+
+    assert len(await wire.read(65_536)) // len(b"HTTP/1.1 100 \r\n\r\n") <= 512
