@@ -281,7 +281,7 @@ class FunctionBuilder:
         old, new = (target, source) if self.mode == "down" else (source, target)
         if old not in self._schemas.old.partners and new not in self._schemas.new.partners:
             pointer = self._schemas.new.schema.definitions[new].pointer
-            problem = f"{new} is where {old} was, and no rename is declared"
+            problem = f"in the same place, the type {old} became the type {new}, and no rename is declared"
             self.needs[
                 Need(kind="definition-added", id=new, way=self.way, pointer=pointer, problem=problem, renamed=old)
             ] = None

@@ -231,7 +231,8 @@ def _check_keys(members: dict[str, object]) -> None:
 def _members(container: list[object] | dict[str, object], max_members: int, *, counts_all: bool) -> list[object]:
     if len(container) > max_members and (counts_all or sum(map(_is_number, container)) > max_members):
         what = "members in an array or object with numbers (or texts that look like numbers)"
-        raise ValidationError(f"Expected at most {max_members} {what} that may become items of a set or keys of a dict")
+        reason = "because these may become items of a set or keys of a dict"
+        raise ValidationError(f"Expected at most {max_members} {what}, {reason}")
     return [*container, *container.values()] if isinstance(container, dict) else container
 
 

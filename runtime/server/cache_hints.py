@@ -97,7 +97,10 @@ def check_cache_hints(given: CacheHints | None, *, has_handlers: bool) -> CacheH
         )
     for method in cast("Mapping[object, object]", given):
         if method not in _METHODS:
-            raise UsageError(f"`cache_hints` has {method!r}, which has no cache hint; use {', '.join(_METHODS)}")
+            raise UsageError(
+                f"`cache_hints` has {method!r}, but only the results of {', '.join(_METHODS)} can have a cache hint; "
+                "remove this hint"
+            )
         if has_handlers and method != "server/discover":
             raise UsageError(
                 f"`cache_hints` has {method!r}, but the server has `handlers`; remove this hint; handlers of "

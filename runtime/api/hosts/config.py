@@ -32,6 +32,7 @@ from mcpgen.runtime.api.hosts.jsonc import JsoncError, parse_jsonc
 from mcpgen.runtime.errors import UsageError, printable
 from mcpgen.runtime.http.client.transport import Http
 from mcpgen.runtime.protocol.argument_checks import check_file_path
+from mcpgen.runtime.transports.command_line import missing_scheme
 from mcpgen.runtime.transports.process_transport import Process
 
 if TYPE_CHECKING:
@@ -128,9 +129,25 @@ class _NamedProcess(Process):
         word = self._written_command
         if self._directory is not None and not Path(self._directory).is_dir():
             raise UsageError(f"{word!r} cannot be started: `cwd` is not a folder; correct it in the configuration")
-        if " " in self._command_word and which(self._command_word) is None:
-            raise UsageError(f"{word!r} cannot be started: the program does not exist; put its arguments into `args`")
-        return super().spawn()
+        try:
+            return super().spawn()
+        except UsageError:
+            if problem := self._problem():
+                raise UsageError(f"{word!r} cannot be started: {problem}") from None
+            raise
+
+    def _problem(self) -> str:
+        """Return what is wrong with `command`, where a configuration needs other words than a command line."""
+        word = self._command_word
+        path = os.path.join(self._directory or "", word)  # noqa: PTH118 (the tests below raise no PermissionError)
+        if word.endswith(".py") and os.path.isfile(path):  # noqa: PTH113
+            return 'it is a Python file; write "python" as `command`, and the file into `args`'
+        if "://" in word or missing_scheme(word) is not None:
+            return "it is a URL; write it as `url` instead of `command`"
+        is_path = Path(word).name != word
+        if " " in word and which(word) is None and not (is_path and os.path.exists(path)):  # noqa: PTH110
+            return "the program does not exist; put its arguments into `args`"
+        return ""
 
     @property
     def description(self) -> str:

@@ -157,7 +157,7 @@ def code_of_response(response_url: str, request: AuthorizationRequest) -> str:
     """
     fields = _fields(response_url)
     if not has_state(response_url, request):
-        raise LoginFailed("the `state` of the login that was started was not found in the response; log in again")
+        raise LoginFailed("the response does not have the `state` of the login that was started; log in again")
     if not _ONCE.isdisjoint(_repeated(_pairs(response_url))):
         raise LoginFailed("the response has a parameter more than once (RFC 6749, section 3.1); log in again")
     issuer = fields.get("iss")

@@ -165,7 +165,7 @@ def make_rule(
         UsageError: An argument is not valid, or no function has one of the names.
     """
     if names is None and tags is None and components is None:
-        raise UsageError("there is nothing to select functions by; pass `names`, `tags` or `components`")
+        raise UsageError("no functions are selected; pass `names`, `tags` or `components`")
     rule = Rule(
         is_shown,
         names=None if names is None else check_names("names", names),

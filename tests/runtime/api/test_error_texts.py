@@ -266,6 +266,8 @@ def test_a_prompt_and_a_resource_that_return_a_type_of_another_revision_are_told
     [
         ({"command": sys.executable, "cwd": "/none"}, "`cwd` is not a folder; correct it in the configuration"),
         ({"command": "python server.py"}, "the program does not exist; put its arguments into `args`"),
+        ({"command": "localhost:8000/mcp"}, "it is a URL; write it as `url` instead of `command`"),
+        ({"command": "http://localhost:8000/mcp"}, "it is a URL; write it as `url` instead of `command`"),
         ({"url": "example.com/mcp"}, "is not a URL of http or https; begin it with https:// or http://"),
     ],
 )
@@ -274,6 +276,26 @@ def test_a_wrong_entry_is_described_in_the_words_of_the_configuration(entry: dic
         connect_sync({"mcpServers": {"one": entry}})
 
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("file", "told"),
+    [
+        ("server.py", 'it is a Python file; write "python" as `command`, and the file into `args`'),
+        ("my server.py", 'it is a Python file; write "python" as `command`, and the file into `args`'),
+        ("my server", "it is not executable by this user"),
+    ],
+)
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no files that cannot be executed")
+def test_a_command_that_exists_but_cannot_be_executed_is_not_called_missing(
+    file: str, told: str, tmp_path: Path
+) -> None:
+    (tmp_path / file).write_text("", encoding="utf-8")
+    for entry in ({"command": str(tmp_path / file)}, {"command": f"./{file}", "cwd": str(tmp_path)}):
+        with pytest.raises(Exception, match="no server of the configuration") as caught:
+            connect_sync({"mcpServers": {"one": entry}})
+
+        assert told in str(caught.value)
 
 
 @pytest.mark.parametrize("config", ["[]", "{}"])

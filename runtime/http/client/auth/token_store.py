@@ -180,7 +180,7 @@ class FileTokenStore:
                 _check_private(opened.fileno(), path)
                 document = opened.read(_MAX_BYTES + 1)
         if len(document) > _MAX_BYTES:
-            raise LoginFailed(f"{_shown(path)} is too long to be the tokens of a server; remove it")
+            raise LoginFailed(f"the file {_shown(path)} is too large to hold the tokens of a server; remove it")
         return document
 
     def _save(self, path: Path, document: bytes | None) -> None:

@@ -244,7 +244,7 @@ WRONG: Mapping[str, tuple[Callable[[], object], str]] = {
     ),
     "another method": (
         with_hints({"tools/call": HOUR}),
-        "`cache_hints` has 'tools/call', which has no cache hint; use server/discover, tools/list, ",
+        "`cache_hints` has 'tools/call', but only the results of server/discover, tools/list, ",
     ),
     "no hint": (
         with_hints({"tools/list": 5}),

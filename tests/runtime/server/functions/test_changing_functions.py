@@ -322,7 +322,7 @@ def test_rules_do_not_pile_up() -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({}, "there is nothing to select functions by; pass `names`, `tags` or `components`"),
+        ({}, "no functions are selected; pass `names`, `tags` or `components`"),
         ({"tags": "admin"}, "`tags` must be a list of strings, such as [\"admin\"], not 'admin'"),
         ({"names": {3}}, '`names` must be a list of strings, such as ["admin"], not {3}'),
         ({"tags": 3}, '`tags` must be a list of strings, such as ["admin"], not 3'),
