@@ -42,7 +42,10 @@ def register_extension(package: ModuleType) -> str:
     """
     identifier = getattr(package, "EXTENSION", None)
     if not isinstance(identifier, str):
-        raise UsageError(f"`mcpgen build --extension` did not write the package {package.__name__}")
+        raise UsageError(
+            f"the package {package.__name__} is not that of an extension; name one that `mcpgen build --extension` "
+            "wrote"
+        )
     _known[identifier] = package
     return identifier
 

@@ -127,7 +127,7 @@ DEFAULTS: Final[Options] = {
 # By the option that adopts it, a feature that 2026-07-28 deprecates (SEP-2577), and what replaces it.
 _DEPRECATED: Final = {
     "roots": ("roots", "pass paths as arguments of tools, or in the configuration of the server"),
-    "sample": ("sampling", "servers are to call the API of a model provider"),
+    "sample": ("sampling", "servers can call the API of a model provider instead"),
     "log": ("log entries to clients", "read the standard error of the server, or use OpenTelemetry"),
 }
 _warned: Final[set[str]] = set()

@@ -102,8 +102,8 @@ def flush_requests(session: ServerSession, exchange: Exchange) -> None:
         parked = engine.parked.park(token, exchange)
     except TooManyParked:
         reason = (
-            "no other handler can wait for input from its client: too many wait, or they would keep too many bytes "
-            "(max_waiting, max_waiting_bytes); ask the client for less at once, or try again later"
+            "the handler cannot wait for input from the client: too many handlers wait, or with this one they would "
+            "keep too many bytes (max_waiting, max_waiting_bytes); ask the client for less at once, or try again later"
         )
         _fail_requests(exchange, reason)
         return

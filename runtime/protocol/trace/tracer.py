@@ -223,7 +223,9 @@ class Tracer:
                 draft.note("revision", "", f"{reason} {self._proposed}")
                 return self._proposed
             if revision is None and method != "ping":
-                reason = "the request has no revision: `initialize` negotiated none, and its `_meta` names none"
+                reason = (
+                    "the request has no revision: `initialize` negotiated none, and `_meta` of the request names none"
+                )
                 draft.violate("revision", "", reason)
             return revision
         if named in _STATELESS:

@@ -328,7 +328,7 @@ def test_what_a_server_leaves_behind_is_ended(start: Callable[..., Traced]) -> N
         ),
         (
             ["--extension", "json", "--", "cat"],
-            "`--extension json` cannot be used: `mcpgen build --extension` did not write the package json.",
+            "`--extension json` cannot be used: the package json is not that of an extension; name one that `mcpgen",
         ),
     ],
 )

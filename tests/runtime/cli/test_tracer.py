@@ -353,7 +353,7 @@ def test_a_request_that_belongs_to_no_revision_cannot_be_judged() -> None:
     (found,) = traced(CALL)
 
     assert (None, None) == (found.revision, found.type)
-    assert ["the request has no revision: `initialize` negotiated none, and its `_meta` names none"] == [
+    assert ["the request has no revision: `initialize` negotiated none, and `_meta` of the request names none"] == [
         each.reason for each in found.violations
     ]
 

@@ -98,7 +98,9 @@ class ResourceMetadata:
         elif document is None:
             await responses.send_error(send, 404, "there is no metadata at this path")
         elif method not in {"GET", "HEAD"}:
-            await responses.send_error(send, 405, "the metadata can only be read", headers=((b"allow", b"GET, HEAD"),))
+            await responses.send_error(
+                send, 405, "this path accepts only GET and HEAD", headers=((b"allow", b"GET, HEAD"),)
+            )
         else:
             await responses.send_json(send, document, headers=_PUBLIC)
 
