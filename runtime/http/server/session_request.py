@@ -83,7 +83,7 @@ async def _refuse_without_session(post: HttpRequest, message: Message | Batch) -
     """
     handlers, problem, code = post.state.engine.handlers, _NO_SESSION_ID, ErrorCode.INVALID_REQUEST
     if handlers.stateless_revisions:
-        problem += ", or name the revision in _meta"
+        problem += f", or name {handlers.stateless_revisions[-1]} in _meta and in the MCP-Protocol-Version header"
     request_id = message.id if isinstance(message, Request) else UNSET
     is_missing = request_id is not UNSET and http.REVISION not in post.headers
     if is_missing and handlers.stateless_revisions and all(map(has_revision_header, handlers.served)):
