@@ -17,10 +17,10 @@ from mcpgen.runtime.client.url_elicitations import check_url
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestError, quoted
 from mcpgen.runtime.limits import MAX_FORM_FIELDS
 from mcpgen.runtime.protocol import envelope
-from mcpgen.runtime.protocol.capabilities import capability_names, missing_capabilities
 from mcpgen.runtime.protocol.envelope import error_json
 from mcpgen.runtime.protocol.exception_groups import sole_exception
 from mcpgen.runtime.protocol.message_size import decoded_bytes
+from mcpgen.runtime.protocol.missing_capabilities import capability_names, missing_capabilities
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.protocol.sampling_messages import find_imbalance
 from mcpgen.runtime.protocol.value_syntax import form_dialect_fault

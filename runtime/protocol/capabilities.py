@@ -1,7 +1,6 @@
-"""Capabilities: those that a peer declares, those that a call needs, and the methods that a server with them offers.
+"""Capabilities: those that a peer declares, and the methods that a server with them offers.
 
-Requests go only to a client that declared the capability: "Only use capabilities that were successfully negotiated"
-(2025-11-25, basic/lifecycle, "Operation"). A path of capabilities is cut to the part that the peer's revision defines:
+A path of capabilities is cut to the part that the peer's revision defines:
 ``sampling.tools`` means ``sampling`` before 2025-11-25.
 """
 
@@ -9,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache, lru_cache
-from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeGuard
 
@@ -26,20 +24,17 @@ from mcpgen.runtime.protocol.message_size import memory_bytes, too_many_values
 from mcpgen.runtime.protocol.newest import NEWEST, ErrorCode, models
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
 __all__ = [
     "CLIENT_CAPABILITIES",
     "Peer",
     "ServerPeer",
-    "capability_names",
     "check_declaration",
     "client_peer",
     "has_capability",
+    "known_path",
     "may_ask_undeclared",
-    "missing_capabilities",
-    "missing_for_all",
-    "missing_task_capability",
     "required_capability",
     "offers",
     "server_peer",
@@ -226,80 +221,6 @@ def _read(revision: str, definition: str, data: bytes) -> tuple[dict[str, Any], 
         raise to_newest.payload.invalid("it cannot be decoded") from None
 
 
-def missing_capabilities(peer: Peer, method: str, params: Mapping[str, object]) -> dict[str, object] | None:
-    """Return the capabilities that our request needs and the client did not declare; None if there are none.
-
-    Args:
-        peer: The client.
-        method: The method of the request.
-        params: Its params in the client's revision.
-
-    Spec:
-        2025-11-25, client/roots, client/sampling, client/elicitation and basic/utilities/tasks, "Capabilities" each;
-        2026-07-28, basic/index, "_meta": data of the error -32021 has this form.
-    """
-    return _missing(peer, _needs(method, params))
-
-
-def missing_for_all(peer: Peer, requests: Iterable[tuple[str, Mapping[str, object]]]) -> dict[str, object] | None:
-    """Return what `missing_capabilities` returns, for several *requests* together."""
-    return _missing(peer, chain.from_iterable(_needs(method, params) for method, params in requests))
-
-
-def missing_task_capability(peer: Peer, method: str) -> dict[str, object] | None:
-    """Return the capability that a request needs which becomes a task of *peer*; None if the client declared it.
-
-    Spec:
-        2025-11-25, basic/utilities/tasks, "Task Support and Handling": other receivers ignore `task`.
-    """
-    return _missing(peer, [("tasks", "requests", *method.split("/"))])
-
-
-def capability_names(missing: Mapping[str, Any]) -> list[str]:
-    """Return the names of what `missing_capabilities` returns, such as ``elicitation.url``."""
-    found: list[str] = []
-    for key, value in missing.items():
-        found += [f"{key}.{rest}" for rest in capability_names(value)] if value else [key]
-    return found
-
-
-def _missing(peer: Peer, needs: Iterable[Path]) -> dict[str, object] | None:
-    found: dict[str, object] = {}
-    for path in needs:
-        known = _known(peer.revision, "ClientCapabilities", path)
-        if not (has_capability(peer.declared, known) or _is_implied(peer.declared, known)):
-            parent: Any = found
-            for key in known:
-                parent = parent.setdefault(key, {})
-    return found or None
-
-
-def _needs(method: str, params: Mapping[str, object]) -> Iterator[Path]:
-    capability = CLIENT_CAPABILITIES.get(method)
-    if capability is not None:
-        yield capability
-    match method:
-        case "sampling/createMessage":
-            if "tools" in params or "toolChoice" in params:
-                yield ("sampling", "tools")
-            if params.get("includeContext", "none") != "none":
-                yield ("sampling", "context")
-        case "elicitation/create":
-            yield ("elicitation", "url" if params.get("mode") == "url" else "form")
-        case _:
-            pass
-
-
-def _is_implied(declared: Mapping[str, object], path: Path) -> bool:
-    # 2025-11-25, client/elicitation, "Capabilities": an empty object is "equivalent to declaring support for form mode
-    # only". An object without known keys counts as empty.
-    return (
-        path == ("elicitation", "form")
-        and has_capability(declared, path[:1])
-        and not has_capability(declared, ("elicitation", "url"))
-    )
-
-
 _TASK_PATHS: Final[Mapping[str, Path]] = {
     "notifications/tasks/status": ("tasks",),
     "tasks/cancel": ("tasks", "cancel"),
@@ -355,7 +276,7 @@ def offers(capabilities: Mapping[str, object], revision: str, method: str) -> bo
     """
     if method not in _methods_of_servers(revision):
         return False
-    return has_capability(capabilities, _known(revision, "ServerCapabilities", _SERVER_PATHS.get(method, ())))
+    return has_capability(capabilities, known_path(revision, "ServerCapabilities", _SERVER_PATHS.get(method, ())))
 
 
 # Their basic/lifecycle, "Operation": "Both parties MUST: … Only use capabilities that were successfully negotiated". In
@@ -376,7 +297,7 @@ def may_ask_undeclared(revision: str, method: str) -> bool:
 
 def required_capability(revision: str, method: str) -> str:
     """Return the capability that a server of *revision* needs for *method*, such as ``resources.subscribe``."""
-    return ".".join(_known(revision, "ServerCapabilities", _SERVER_PATHS.get(method, ())))
+    return ".".join(known_path(revision, "ServerCapabilities", _SERVER_PATHS.get(method, ())))
 
 
 def has_capability(declared: Mapping[str, object], path: Path) -> bool:
@@ -399,7 +320,7 @@ def _methods_of_servers(revision: str) -> frozenset[str]:
 
 
 @cache
-def _known(revision: str, definition: str, path: Path) -> Path:
+def known_path(revision: str, definition: str, path: Path) -> Path:
     """Return the part of *path* that *revision* defines. Cached without a limit, since few paths exist."""
     model = getattr(bindings(revision).models, definition)
     while path and not is_declared(_nested(path), model, path):

@@ -35,8 +35,8 @@ from mcpgen.runtime.errors import (
     UsageError,
 )
 from mcpgen.runtime.protocol import envelope
-from mcpgen.runtime.protocol.capabilities import capability_names, missing_capabilities, missing_task_capability
 from mcpgen.runtime.protocol.codec import codec
+from mcpgen.runtime.protocol.missing_capabilities import capability_names, missing_capabilities, missing_task_capability
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.exchange import ServerRequest
 from mcpgen.runtime.server.ledger import server_request_bytes

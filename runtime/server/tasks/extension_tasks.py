@@ -22,8 +22,8 @@ from mcpgen.generated import registry
 from mcpgen.generated.extensions import tasks as bindings
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestError, UnsupportedByPeer
 from mcpgen.runtime.protocol import envelope
-from mcpgen.runtime.protocol.capabilities import missing_for_all
 from mcpgen.runtime.protocol.extension_codec import ExtensionNotification
+from mcpgen.runtime.protocol.missing_capabilities import missing_for_all
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.functions.worker_threads import CALLER
 from mcpgen.runtime.server.tasks.extension_task import ExtensionTask

@@ -12,14 +12,8 @@ from mcpgen.generated.registry import REVISIONS
 from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.protocol import capabilities as module
-from mcpgen.runtime.protocol.capabilities import (
-    CLIENT_CAPABILITIES,
-    Peer,
-    client_peer,
-    missing_capabilities,
-    missing_task_capability,
-    offers,
-)
+from mcpgen.runtime.protocol.capabilities import CLIENT_CAPABILITIES, Peer, client_peer, offers
+from mcpgen.runtime.protocol.missing_capabilities import missing_capabilities, missing_task_capability
 from mcpgen.runtime.protocol.newest import NEWEST
 
 if TYPE_CHECKING:
