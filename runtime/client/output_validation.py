@@ -67,7 +67,6 @@ MAX_BACKTRACKING_TEXT: Final = 1000
 """The longest text for such a pattern. The time grows with the square of its length: 7 s for 100,000 characters."""
 
 MAX_REASON_LENGTH: Final = 300
-
 MAX_POINTER_LENGTH: Final = 500
 
 _LOG: Final = logging.getLogger("mcpgen.results")
@@ -104,7 +103,6 @@ _MATCHINGS: Final = (
     _Matching(1024 * 1024, looks_around=False, text_units=2000),
     _Matching(16 * 1024, looks_around=True, text_units=2000),
 )
-
 
 _OUR_TEXTS: Final = {  # for kinds of errors whose text is unclear about a value that is named *it*
     "Contains": "too few or too many of its items match the schema of `contains`",
