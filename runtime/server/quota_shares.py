@@ -31,7 +31,7 @@ class Share:
     __slots__ = ("amounts",)
 
     def __init__(self) -> None:
-        self.amounts = [0, 0]
+        self.amounts: list[int] = [0, 0]
 
     def kept_here(self, what: int) -> int:
         """Return how much of *what* it has at this worker."""
@@ -67,7 +67,7 @@ class Shares(Generic[_T]):
 
     def __init__(self) -> None:
         self.by_name: dict[str, _T] = {}
-        self.most = [0, 0]  # no share has more
+        self.most: list[int] = [0, 0]  # no share has more
         # The shares as heaps, the largest first; of what has grown since, None. An amount may have fallen since.
         self._ranked: list[list[tuple[int, int, _T]] | None] = [None, None]
 
@@ -119,7 +119,7 @@ class OwnerShare(Share):
     def __init__(self, elsewhere: tuple[int, int]) -> None:
         super().__init__()
         self.amounts = [*elsewhere]
-        self.elsewhere = elsewhere
+        self.elsewhere: tuple[int, int] = elsewhere
         self.sessions: Shares[SessionShare] = Shares()
 
     def kept_here(self, what: int) -> int:
