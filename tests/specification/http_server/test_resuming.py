@@ -12,7 +12,7 @@ from mcpgen import MemoryEventStore
 from mcpgen.runtime.api.server import Server
 from mcpgen.runtime.server.context import Context  # noqa: TC001 (the server looks at it)
 from tests.specification.http_server.http_clients import STATELESS, STREAM, Caller, caller, joined
-from tests.specification.http_server.http_site import site
+from tests.specification.http_server.http_site import WORKERS, site
 from tests.specification.http_server.revision_sets import POLLING, SESSIONS, on_both_loops, polling, spec, with_sessions
 from tests.specification.http_server.stream_tools import behaviour, demo
 
@@ -319,12 +319,12 @@ async def test_a_session_remembers_only_its_last_streams(revision: str) -> None:
     own = behaviour()
     own.gate.set()
     async with caller(demo(own), revision, events=Noted()) as peer:
-        for _ in range(100):
+        for _ in range(60 * WORKERS):
             await peer.call("steps", meta='"progressToken":"p"').complete()
         await peer.delete()
         await peer.web.quiet()
 
-    assert 0 < len(forgotten) < 40  # each name takes memory that no limit counts
+    assert 0 < len(forgotten) < 40 * WORKERS  # each name takes memory that no limit counts
 
 
 FORGED = ["nobody:1", "x", ":", "0", "a" * 1000, "ä", "1:99999999999999999999", "-1", "null", "%s:-1", "%s:99999", "%s"]
