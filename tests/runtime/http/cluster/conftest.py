@@ -8,6 +8,7 @@ import pytest
 
 from mcpgen import MemoryCluster, Redis
 from tests.harness.redis_servers import RedisServer, needs_redis, redis_server
+from tests.patience import BUSY_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -34,4 +35,4 @@ def cluster(request: pytest.FixtureRequest) -> Callable[[], Cluster]:
         return lambda: shared
     running: RedisServer = request.getfixturevalue("redis")
     running.command("FLUSHALL")
-    return lambda: Redis(running.url, timeout_seconds=0.5)
+    return lambda: Redis(running.url, timeout_seconds=BUSY_SECONDS)

@@ -74,13 +74,15 @@ async def running(
             for each in front.apps:
                 await each._state.open()
             found = Workers(front, group)
-            await found.until_trusted()
-            yield found
-            for web in found.webs:
-                for exchange in web.exchanges:
-                    exchange.leave()
-            for each in front.apps:
-                await each._state.close()
+            try:
+                await found.until_trusted()
+                yield found
+            finally:  # a connection that a failed test leaves open fails the test that runs when it is collected
+                for web in found.webs:
+                    for exchange in web.exchanges:
+                        exchange.leave()
+                for each in front.apps:
+                    await each._state.close()
 
 
 async def eventually(is_so: Callable[[], Any]) -> None:
