@@ -29,7 +29,7 @@ _LOG = logging.getLogger("mcpgen.client")
 async def log_out(url: str, oauth: OAuth) -> bool:
     """Remove the stored tokens for the server at *url*; return whether there were any.
 
-    They are revoked first. If that fails, a warning says so, and they are removed nevertheless.
+    They are revoked first. A warning names each one for which that fails; they are removed nevertheless.
 
     Args:
         url: The URL of the server.
@@ -45,22 +45,22 @@ async def log_out(url: str, oauth: OAuth) -> bool:
         tokens = await stored_tokens(oauth.store, key)
         if tokens is not None and tokens.revocation_endpoint is not None:
             requests = AuthRequests(AddressGuard(address.url, [oauth.issuer or ""]))
-            try:
-                await _revoke(requests, tokens, tokens.revocation_endpoint)
-            except LoginFailed as failure:
-                _LOG.warning("the tokens could not be revoked: %s", failure.reason)
+            for kind, token in (("refresh_token", tokens.refresh_token), ("access_token", tokens.access_token)):
+                try:
+                    await _revoke(requests, tokens, tokens.revocation_endpoint, kind, token)
+                except LoginFailed as failure:
+                    _LOG.warning("the %s could not be revoked: %s", kind.replace("_", " "), failure.reason)
         await oauth.store.save(key, None)
     return tokens is not None
 
 
-async def _revoke(requests: AuthRequests, tokens: Tokens, endpoint: str) -> None:
+async def _revoke(requests: AuthRequests, tokens: Tokens, endpoint: str, kind: str, token: str | None) -> None:
+    if token is None:
+        return
     headers, fields = client_authentication(tokens.client)
-    for kind, token in (("refresh_token", tokens.refresh_token), ("access_token", tokens.access_token)):
-        if token is not None:
-            form = {"token": token, "token_type_hint": kind, **fields}
-            reply = await requests.post_form(endpoint, form, headers)
-            error = decode_error(reply.body)
-            # Some servers can revoke refresh tokens only.
-            is_unable = error is not None and error.error == "unsupported_token_type"
-            if not reply.is_success and not is_unable:
-                raise LoginFailed(f"the authorization server answered {reply.status}")
+    reply = await requests.post_form(endpoint, {"token": token, "token_type_hint": kind, **fields}, headers)
+    error = decode_error(reply.body)
+    # Some servers can revoke refresh tokens only.
+    is_unable = error is not None and error.error == "unsupported_token_type"
+    if not reply.is_success and not is_unable:
+        raise LoginFailed(f"the authorization server answered {reply.status}")
