@@ -45,8 +45,11 @@ _SHUTDOWN_SECONDS: Final = 1.7
 # What the shutdown needs beside the grace period, if that is a long one.
 _END_SECONDS: Final = 1.2
 
-# How long uvicorn waits for connections after all streams have ended.
-_LINGER_SECONDS: Final = 1
+# How long clients have to send the rest of a request, and to read a response, after all streams have ended.
+_LINGER_SECONDS: Final = 0.8
+
+# Then uvicorn cancels what still runs, and logs a traceback for each request.
+_CANCEL_SECONDS: Final = 1
 
 # How long an idle connection stays open, which saves the next request a TCP handshake.
 _KEEP_ALIVE_SECONDS: Final = 30
@@ -259,7 +262,7 @@ def _config(app: Any, write_seconds: float) -> uvicorn.Config:  # noqa: ANN401 (
         server_header=False,
         proxy_headers=False,  # the application does not use the client's address
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=_LINGER_SECONDS,
+        timeout_graceful_shutdown=_CANCEL_SECONDS,
     )
 
 
@@ -300,7 +303,12 @@ class _UvicornServer(uvicorn.Server):
         for connection in list(self.server_state.connections):  # idle ones, and others after their response
             connection.shutdown()
         await self._app.shutdown()
+        asyncio.get_running_loop().call_later(_LINGER_SECONDS, self._disconnect_all)
         await super().shutdown(sockets)
+
+    def _disconnect_all(self) -> None:
+        for each in list(self.server_state.connections):
+            each.transport.abort()
 
     def _make_protocol(self) -> RepeatingProtocol:
         make: Any = self.config.http_protocol_class
