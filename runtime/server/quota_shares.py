@@ -30,8 +30,8 @@ class Share:
 
     __slots__ = ("amounts",)
 
-    def __init__(self) -> None:
-        self.amounts: list[int] = [0, 0]
+    def __init__(self, count: int = 0, size: int = 0) -> None:
+        self.amounts: list[int] = [count, size]
 
     def kept_here(self, what: int) -> int:
         """Return how much of *what* it has at this worker."""
@@ -117,8 +117,7 @@ class OwnerShare(Share):
     __slots__ = ("elsewhere", "sessions")
 
     def __init__(self, elsewhere: tuple[int, int]) -> None:
-        super().__init__()
-        self.amounts = [*elsewhere]
+        super().__init__(*elsewhere)
         self.elsewhere: tuple[int, int] = elsewhere
         self.sessions: Shares[SessionShare] = Shares()
 
