@@ -36,7 +36,7 @@ async def test_a_stateless_request_is_cancelled_by_closing_its_response(how: str
 @spec("2026-07-28", "basic/patterns/cancellation#timeouts")
 async def test_a_stateless_request_that_takes_too_long_is_cancelled_likewise() -> None:
     async with opened(NEWEST) as (client, server):
-        calling = server.start(client.call_tool("slow", timeout_seconds=0.05))
+        calling = server.start(client.call_tool("slow", timeout_seconds=1))
         asked = await server.hear(method="tools/call")
 
         with pytest.raises(RequestTimedOut):

@@ -25,6 +25,11 @@ pytestmark = pytest.mark.anyio
 NOBODY = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
+def open_pool(size: int) -> httpx.AsyncClient:
+    """Return a client that keeps at most *size* connections."""
+    return httpx.AsyncClient(transport=ConnectionPool(NOBODY, size), timeout=PATIENCE_SECONDS)
+
+
 async def get(client: httpx.AsyncClient, server: Played) -> int:
     """Make a request, and return how many connections the server has seen when it is over."""
     asking = server.start(client.get(server.url))
@@ -35,7 +40,7 @@ async def get(client: httpx.AsyncClient, server: Played) -> int:
 
 @on_both_loops
 async def test_a_connection_whose_answer_was_read_is_used_again() -> None:
-    async with played() as server, httpx.AsyncClient(transport=ConnectionPool(NOBODY, 5)) as client:
+    async with played() as server, open_pool(5) as client:
         server.is_judged = False
 
         assert [1, 1, 1] == [await get(client, server) for _ in range(3)]
@@ -43,7 +48,7 @@ async def test_a_connection_whose_answer_was_read_is_used_again() -> None:
 
 @on_both_loops
 async def test_a_connection_whose_answer_was_not_read_is_closed() -> None:
-    async with played() as server, httpx.AsyncClient(transport=ConnectionPool(NOBODY, 5)) as client:
+    async with played() as server, open_pool(5) as client:
         server.is_judged = False
         asking = server.start(client.send(client.build_request("GET", server.url), stream=True))
         asked = await server.hear("GET")
@@ -57,7 +62,7 @@ async def test_a_connection_whose_answer_was_not_read_is_closed() -> None:
 
 @on_both_loops
 async def test_a_connection_that_the_server_has_closed_meanwhile_is_not_used() -> None:
-    async with played() as server, httpx.AsyncClient(transport=ConnectionPool(NOBODY, 5)) as client:
+    async with played() as server, open_pool(5) as client:
         server.is_judged = False
         await get(client, server)
         server.stop()
@@ -68,7 +73,7 @@ async def test_a_connection_that_the_server_has_closed_meanwhile_is_not_used() -
 
 
 async def test_streams_do_not_keep_others_from_using_a_connection_again() -> None:
-    async with played() as server, httpx.AsyncClient(transport=ConnectionPool(NOBODY, 5)) as client:
+    async with played() as server, open_pool(5) as client:
         server.is_judged = False
         for _ in range(30):
             asking = server.start(client.send(client.build_request("GET", server.url), stream=True))
@@ -79,7 +84,7 @@ async def test_streams_do_not_keep_others_from_using_a_connection_again() -> Non
 
 
 async def test_only_so_many_are_kept() -> None:
-    async with played() as server, httpx.AsyncClient(transport=ConnectionPool(NOBODY, 2)) as client:
+    async with played() as server, open_pool(2) as client:
         server.is_judged = False
         asking = [server.start(client.get(server.url)) for _ in range(4)]
         asked = [await server.hear("GET") for _ in asking]
@@ -97,7 +102,7 @@ async def test_errors_have_the_names_that_httpx_has_for_them() -> None:
         server.is_judged = False
         server.stop()
         await anyio.wait_all_tasks_blocked()
-        async with httpx.AsyncClient(transport=ConnectionPool(NOBODY, 2)) as client:
+        async with open_pool(2) as client:
             with pytest.raises(httpx.ConnectError):
                 await client.get(server.url)
             with pytest.raises(httpx.UnsupportedProtocol):

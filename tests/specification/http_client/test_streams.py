@@ -179,7 +179,7 @@ async def test_a_stream_that_cannot_be_had_again_is_tried_a_few_times() -> None:
 @spec("2025-11-25", "basic/utilities/cancellation#cancellation-flow")
 async def test_whoever_stops_to_wait_stops_polling() -> None:
     async with opened("2025-11-25", session="s") as (client, server):
-        calling = server.start(client.call_tool("slow", timeout_seconds=0.2))
+        calling = server.start(client.call_tool("slow", timeout_seconds=1))
         asked = await server.hear(method="tools/call")
         await asked.begin()
         await asked.event(said="", id="1", retry=1)

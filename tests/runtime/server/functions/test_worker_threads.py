@@ -210,7 +210,10 @@ async def test_clients_that_hang_up_leave_no_more_threads_than_allowed(revision:
     async with caller(server(slow), revision) as peer:
         for identity in range(1, 21):
             exchange = peer.post(peer.request(identity, "tools/call", '"name":"slow"'))
-            await anyio.sleep(0.005)
+            if identity <= MOST:
+                await slow.wait_running(identity)
+            else:
+                await anyio.sleep(0.005)
             if revision == "2026-07-28":
                 exchange.leave()
             else:
