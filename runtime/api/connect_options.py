@@ -42,6 +42,11 @@ _ELSEWHERE = {
     **{each: f"write {{}}(Process(command, {name}=…))" for each, name in _OF_PROCESS.items()},
     **dict.fromkeys(("timeout", "timeout_seconds", "call_seconds", "connect_seconds"), _OF_LIMITS),
 }
+# The options of `connect` that a function like it does not have.
+_LACKING: Final = {
+    "connect_sync": frozenset({"native_revision"}),
+    "connect_as": frozenset({"native_revision", "revisions"}),
+}
 
 
 class Options(HandlerFunctions, total=False):
@@ -147,12 +152,13 @@ def warn_deprecated(options: Mapping[str, object]) -> None:
 
 
 def refuse_unknown(options: Mapping[str, object], function: str = "connect") -> None:
-    """Refuse an option that *function* does not have: `connect` or `connect_sync`.
+    """Refuse an option that *function* does not have: `connect`, or one of `_LACKING`.
 
     Raises:
         UsageError: There is one.
     """
-    known = [*Options.__annotations__, *(["native_revision"] if function == "connect" else [])]
+    lacking = _LACKING.get(function, frozenset())
+    known = [each for each in (*Options.__annotations__, "native_revision") if each not in lacking]
     for each in options:
         if each not in known:
             meant = difflib.get_close_matches(each, known, 1)
