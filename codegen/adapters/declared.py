@@ -114,9 +114,10 @@ def declared_in_file(file: Path | None, old: str, new: str) -> Declared:
     try:
         source = file.read_text(encoding="utf-8")
     except OSError as error:
-        raise Refused([_unusable(f"cannot read {file}: {error.strerror}")]) from error
+        hint = "Give `--changes` a Python file that you may read."
+        raise Refused([_unusable(f"cannot read {file}: {error.strerror}", hint)]) from error
     except UnicodeDecodeError as error:
-        raise Refused([_unusable(f"{file} is not UTF-8, at byte {error.start}")]) from error
+        raise Refused([_unusable(f"{file} is not UTF-8, at byte {error.start}", "Save the file as UTF-8.")]) from error
     try:
         exec(compile(source, file, "exec"), content)  # noqa: S102 - the user's own module, named on the command line
     except SyntaxError as error:
@@ -183,9 +184,9 @@ def _is_ours(module: str) -> bool:
 def _check_imports(name: str, modules: Sequence[str]) -> None:
     for each in modules:
         if each.partition(".")[0] not in sys.stdlib_module_names:
-            raise Refused([_unusable(f"{name} imports {each}, which is not in the standard library")])
+            hint = "Remove the import: functions of the module are copied into an adapter that needs only msgspec."
+            raise Refused([_unusable(f"{name} imports {each}, which is not in the standard library", hint)])
 
 
-def _unusable(problem: str) -> Diagnostic:
-    hint = "Correct the module. Its functions are copied into a generated adapter that needs only msgspec."
+def _unusable(problem: str, hint: str = "Correct the module.") -> Diagnostic:
     return Diagnostic(code="MG503", message=problem, hint=hint)

@@ -214,7 +214,8 @@ class FunctionBuilder:
         found: dict[str, Found] = {}
         for what, id_, old_words, new_words in asked:
             before, after = (new_words, old_words) if self.mode == "down" and not kind else (old_words, new_words)
-            problem = f"values of {before} " + (f"may not be valid as {after}" if after else "are not valid there")
+            changed = f"the schema changes from {before} to {after}, so some values may be invalid"
+            problem = changed if after else f"values of {before} are not valid there"
             if (declared := self.need(what, id_, "", problem)) is not None:
                 found[declared.change.name] = declared
         applied: list[Converted] = []

@@ -83,8 +83,9 @@ class EventLoopThread:
         """
         if threading.get_ident() == self._thread:
             raise UsageError(
-                "a function that answers the server, or `on_progress`, calls the blocking client, which would wait for "
-                "itself; to answer the server, write an `async def` that uses `context.client`"
+                "the blocking client was called in the thread of its event loop, where it would wait for itself; in a "
+                "function that gets a `context`, such as `elicit` or `log`, write `async def` and use "
+                "`context.client`; in other functions, such as `on_progress`, do not call the client"
             )
 
     def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULTS", "Options", "refuse_unknown"]
 
-# Options that users look for in `connect`, and where they are.
-_OF_LIMITS = "time limits are options of ClientLimits: connect(…, limits=ClientLimits(call_seconds=…))"
+# Options that users look for in `connect`, and where they are; `{}` stands for the function that was called.
+_OF_LIMITS = "time limits are options of ClientLimits: {}(…, limits=ClientLimits(call_seconds=…))"
 _OF_HTTP = {"headers": "headers", "client": "client", "http_client": "client"}
 _OF_PROCESS = {
     "env": "environment",
@@ -38,9 +38,14 @@ _OF_PROCESS = {
     "inherit_environment": "inherit_environment",
 }
 _ELSEWHERE = {
-    **{each: f"write connect(Http(url, {name}=…))" for each, name in _OF_HTTP.items()},
-    **{each: f"write connect(Process(command, {name}=…))" for each, name in _OF_PROCESS.items()},
+    **{each: f"write {{}}(Http(url, {name}=…))" for each, name in _OF_HTTP.items()},
+    **{each: f"write {{}}(Process(command, {name}=…))" for each, name in _OF_PROCESS.items()},
     **dict.fromkeys(("timeout", "timeout_seconds", "call_seconds", "connect_seconds"), _OF_LIMITS),
+}
+# The options of `connect` that a function like it does not have.
+_LACKING: Final = {
+    "connect_sync": frozenset({"native_revision"}),
+    "connect_as": frozenset({"native_revision", "revisions"}),
 }
 
 
@@ -146,15 +151,18 @@ def warn_deprecated(options: Mapping[str, object]) -> None:
         _LOG.warning("2026-07-28 deprecates %s (the option `%s`); %s", _DEPRECATED[name][0], name, _DEPRECATED[name][1])
 
 
-def refuse_unknown(options: Mapping[str, object]) -> None:
-    """Refuse an option that `connect` does not have.
+def refuse_unknown(options: Mapping[str, object], function: str = "connect") -> None:
+    """Refuse an option that *function* does not have: `connect`, or one of `_LACKING`.
 
     Raises:
         UsageError: There is one.
     """
-    known = [*Options.__annotations__, "native_revision"]
+    lacking = _LACKING.get(function, frozenset())
+    known = [each for each in (*Options.__annotations__, "native_revision") if each not in lacking]
     for each in options:
         if each not in known:
             meant = difflib.get_close_matches(each, known, 1)
             hint = f"did you mean `{meant[0]}`?" if meant else f"the options are {', '.join(known)}"
-            raise UsageError(f"connect() has no option `{each}`; {_ELSEWHERE.get(each, hint)}")
+            elsewhere = _ELSEWHERE.get(each)
+            advice = hint if elsewhere is None else elsewhere.format(function)
+            raise UsageError(f"{function}() has no option `{each}`; {advice}")

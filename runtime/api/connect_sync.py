@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from mcpgen.runtime.api.blocking_client import EventLoopThread
 from mcpgen.runtime.api.connect import connect
+from mcpgen.runtime.api.connect_options import refuse_unknown
 from mcpgen.runtime.api.sync_client import SyncClient
 from mcpgen.runtime.errors import UsageError
 
@@ -48,6 +49,7 @@ def connect_sync(target: Target | Mapping[str, object], **options: Unpack[Option
     """
     if "native_revision" in options:
         raise UsageError("connect_sync() has no option `native_revision`; leave it out, or use connect()")
+    refuse_unknown(options, "connect_sync")
     # Reports wrong arguments before a thread is started.
     connection: Connection[Any] = connect(target, **options)
     blocking = _blocking_class(target)

@@ -40,6 +40,8 @@ _OPTIONS: Final = {
     "redirect_uri": "--redirect-uri",
     "scopes": "--scope",
 }
+# Those that are the name of no field of a message: if a login fails, its error can name a field, such as `client_id`.
+_NO_FIELDS: Final = ("issuer", "redirect_uri", "scopes")
 
 _URL: Final = click.argument("url", metavar="URL")
 
@@ -176,6 +178,8 @@ def _run(work: Callable[[Screen], Awaitable[None]]) -> None:
     except McpgenError as error:
         screen = Screen(sys.stderr)
         text = error_text(error).replace(_HEADER_OPTIONS, f"{_HEADER_OPTIONS}, to the other commands")
+        for name in _NO_FIELDS:
+            text = text.replace(f"`{name}`", f"`{_OPTIONS[name]}`")
         screen.line(f"{screen.paint('Error:', 'bad')} {text}")
         raise SystemExit(1) from None
     except KeyboardInterrupt:

@@ -196,6 +196,8 @@ def _serve_http(  # noqa: PLR0913 (of `serve_http`)
             message.replace("trusted_proxies", "--trusted-proxy")
             .replace("`path`", "`--path`")
             .replace("`health`", "`--health`")
+            .replace("`sse_path`", "the path of HTTP+SSE")
+            .replace("`message_path`", "the path of the messages of HTTP+SSE")
         )
         raise Unservable(f"{message}.") from None
 

@@ -261,7 +261,8 @@ def parse_url(url: str, headers: Sequence[str], bearer_variable: str | None, *, 
             auth = terminal_login() if may_ask else OAuth(interactive=False)
         return Http(url, headers=parsed, auth=auth)
     except UsageError as error:
-        raise click.UsageError(sentence(error).replace("`headers`", "`--header`")) from None
+        text = sentence(error).replace("`headers`", "`--header`").replace("`auth`", "`--bearer-env`")
+        raise click.UsageError(text) from None
 
 
 def parse_environment(pairs: Sequence[str]) -> dict[str, str]:

@@ -249,7 +249,8 @@ class Changes:
         if self._is_awaited:
             waiting.close()
             raise UsageError(
-                "another asyncio or trio task is waiting for a change; give each task a listen(…) of its own"
+                "another asyncio or trio task, or another thread, is waiting for a change; give each of them a "
+                "listen(…) of its own"
             )
         self._is_awaited = True
         try:

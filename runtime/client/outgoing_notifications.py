@@ -23,6 +23,10 @@ _ROOTS_CHANGED: Final = "notifications/roots/list_changed"
 # The client sends these by itself.
 _CANCELLED: Final = "notifications/cancelled"
 _RESERVED_NOTIFICATIONS: Final = frozenset({"notifications/initialized", _CANCELLED})
+_HOW_TO_CANCEL: Final = (
+    "; to cancel a request, cancel the asyncio or trio task that awaits it, or, with a blocking client, pass "
+    "`timeout_seconds` to its call"
+)
 
 
 class OutgoingNotifications:
@@ -45,7 +49,7 @@ class OutgoingNotifications:
         """Send a notification of the generated ``methods`` of the native revision."""
         name: str = method.name
         if name in _RESERVED_NOTIFICATIONS:
-            hint = "; to cancel a request, cancel the asyncio or trio task that awaits it" if name == _CANCELLED else ""
+            hint = _HOW_TO_CANCEL if name == _CANCELLED else ""
             raise UsageError(f"the client sends {name} itself, so callers must not send it{hint}")
         if name == _ROOTS_CHANGED:
             self._session.features.check_roots_may_change(self._server.revision)

@@ -296,8 +296,8 @@ class _Compiled:
             if not may_explain:
                 if self._matching.looks_around:
                     return _uncheckable(
-                        "the content does not match the schema, or matching a `pattern` took too long; the content is "
-                        "too large, or nested too deeply, to find out which"
+                        "either the content does not match the schema, or matching a `pattern` took too long; the "
+                        "client cannot find out which, because the content is too large or nested too deeply"
                     )
                 reason = "it does not match the schema; it is too large, or nested too deeply, to find out where"
                 return _Finding("misfit", "", reason)

@@ -82,7 +82,7 @@ class TranslatedMethods:
                 "declared from `client.server` and `client.capabilities`"
             )
         if method == LISTEN:
-            raise UsageError("`subscriptions/listen` cannot be sent; write: async with client.listen(…) as changes")
+            raise UsageError("`subscriptions/listen` cannot be sent; call client.listen(…) instead")
         if self._session.is_stateless:
             return await self._serve_stateless(method, params)
         return self._discover_result() if method == DISCOVER else None

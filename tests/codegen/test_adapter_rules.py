@@ -716,3 +716,11 @@ def test_a_file_of_changes_that_cannot_be_used_is_named(tmp_path: Path, content:
 
     (finding,) = refused.value.diagnostics
     assert ("MG503", f"{tmp_path}/{told}") == (finding.code, finding.message)
+
+
+def test_changes_that_cannot_be_read_need_another_file_and_no_correction(tmp_path: Path) -> None:
+    with pytest.raises(Refused) as refused:
+        declared_in_file(tmp_path, "1", "2")
+
+    (problem,) = refused.value.diagnostics
+    assert ("MG503", "Give `--changes` a Python file that you may read.") == (problem.code, problem.hint)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 
 from mcpgen.generated import registry
 from mcpgen.runtime.api.connect import connect
+from mcpgen.runtime.api.connect_options import refuse_unknown
 from mcpgen.runtime.api.connect_sync import connect_sync
 from mcpgen.runtime.api.testing.answers import Answers
 from mcpgen.runtime.api.testing.recorder import Recorder
@@ -52,6 +53,7 @@ def connect_as(target: Target | Recorder, revision: str, **options: Unpack[Optio
     """
     if "revisions" in options:
         raise UsageError("connect_as() has no option `revisions`; pass the one revision as `revision`")
+    refuse_unknown(options, "connect_as")
     (label,) = selected_revisions([revision])
     # Snapshots contain the name and version of the client, so the version of mcpgen must not be in it.
     given: Options = {"name": "test", "version": "1", **options, "revisions": [label]}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["delete", "get"]
 
-_NO_SESSION_ID: Final = "the request has no Mcp-Session-Id header; start a session by posting initialize"
+_NO_SESSION_ID: Final = "the request has no Mcp-Session-Id header; send the id from the response to initialize"
 
 _LOG = logging.getLogger("mcpgen.http")
 

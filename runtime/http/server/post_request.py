@@ -324,7 +324,9 @@ class PostRequest(HttpRequest, eq=False):
         elif isinstance(message, Batch):
             await self.refuse(Malformed(Fault.NO_BATCHES))
         else:
-            await responses.send_error(self.send, 400, "this revision does not allow a client to send responses")
+            revision = self.state.engine.handlers.stateless_revisions[-1]
+            reason = f"stateless revisions, such as {revision}, do not allow a client to send responses"
+            await responses.send_error(self.send, 400, reason)
 
 
 def _exchange(connection: Connection, request: Request, meta: RequestMeta, call: DirectCall) -> Exchange:

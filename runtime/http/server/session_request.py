@@ -82,11 +82,13 @@ async def _refuse_without_session(post: HttpRequest, message: Message | Batch) -
         request without it is a mismatch.
     """
     handlers, problem, code = post.state.engine.handlers, _NO_SESSION_ID, ErrorCode.INVALID_REQUEST
-    if handlers.stateless_revisions:
-        problem += f", or name {handlers.stateless_revisions[-1]} in _meta and in the MCP-Protocol-Version header"
+    stateless = handlers.stateless_revisions[-1] if handlers.stateless_revisions else None
+    # Stateless revisions have no batches, no responses of a client, and fewer methods.
+    if stateless and isinstance(message, Request) and message.method in handlers.methods(stateless).CLIENT_REQUESTS:
+        problem += f", or name {stateless} in _meta and in the MCP-Protocol-Version header"
     request_id = message.id if isinstance(message, Request) else UNSET
     is_missing = request_id is not UNSET and http.REVISION not in post.headers
-    if is_missing and handlers.stateless_revisions and all(map(has_revision_header, handlers.served)):
+    if is_missing and stateless and all(map(has_revision_header, handlers.served)):
         problem, code = f"Header mismatch: MCP-Protocol-Version header is missing; {problem}", ErrorCode.HEADER_MISMATCH
     await responses.send_error(post.send, 400, problem, code=code, request_id=request_id)
 

@@ -164,7 +164,7 @@ class TaskRequests:
         if EXTENSION in peer.extensions:
             return self._defers is None or not self._defers(name)
         if support == "required":
-            raise missing_extension(peer, EXTENSION, f"the tool {name}")
+            raise missing_extension(peer, EXTENSION, f"the tool {name!r}")
         return False
 
     def create(self, session: ServerSession, exchange: Exchange, request: OpenRequest) -> None:

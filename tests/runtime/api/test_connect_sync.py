@@ -159,7 +159,7 @@ def _traceback_of_refusal(client: SyncClient) -> str:
 
 
 def test_wrong_arguments_and_failed_connections_leave_no_thread() -> None:
-    with pytest.raises(UsageError, match="connect\\(\\) has no option `elicitt`"):
+    with pytest.raises(UsageError, match="connect_sync\\(\\) has no option `elicitt`"):
         connect_sync(server, elicitt=None)  # type: ignore[call-arg]  # wrong on purpose
     with pytest.raises(UsageError):
         connect_sync(["no-such-program"])
@@ -227,9 +227,9 @@ def test_a_function_that_calls_the_blocking_client_is_told_so() -> None:
         client.close()
 
     with connect_sync(server, elicit=call_back, revisions=["2026-07-28"]) as client:
-        with pytest.raises(UsageError, match="which would wait for itself; to answer the server, write an `async def`"):
+        with pytest.raises(UsageError, match=r"such as `elicit` or `log`, write `async def` and use `context\.client`"):
             client.call_tool("ask")
-        with pytest.raises(UsageError, match="which would wait for itself"):
+        with pytest.raises(UsageError, match="such as `on_progress`, do not call the client"):
             client.call_tool("steps", on_progress=close_it)
         client.ping()
 

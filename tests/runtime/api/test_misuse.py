@@ -12,6 +12,7 @@ from mcpgen import Server, UsageError, connect, connect_sync
 from mcpgen.runtime.client.era_cache import EraCache
 from mcpgen.runtime.errors import UnknownRevision
 from mcpgen.runtime.transports.memory import Memory
+from mcpgen.testing import connect_as
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -45,6 +46,12 @@ async def test_a_client_in_an_older_revision_points_to_its_methods() -> None:
         UsageError, match=r"connect_sync\(\) has no option `native_revision`; leave it out, or use connect\(\)"
     ):
         connect_sync(server, native_revision="2025-06-18")  # type: ignore[call-overload]
+    with pytest.raises(UsageError, match=r"connect_sync\(\) has no option `x`; the options are [a-z_, ]+, limits$"):
+        connect_sync(server, x=1)  # type: ignore[call-overload]
+    with pytest.raises(UsageError, match=r"write connect_sync\(Http\(url, headers=…\)\)"):
+        connect_sync(server, headers={})  # type: ignore[call-overload]
+    with pytest.raises(UsageError, match=r"connect_as\(\) has no option `x`; the options are (?!.*revision)"):
+        connect_as(server, "2025-06-18", x=1)  # type: ignore[call-arg]
     async with connect(server, native_revision="2025-06-18") as client:
         with pytest.raises(AttributeError, match=r"has no `call_tool`; use ClientMethods\(client\)"):
             _ = client.call_tool  # type: ignore[attr-defined]

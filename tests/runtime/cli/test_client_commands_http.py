@@ -159,6 +159,7 @@ def test_what_the_server_refuses_is_said_and_secrets_are_not(server: Server, sta
         (("trace", "--header", "X/: secret", "--", "URL"), "invalid name before its colon; a name contains only "),
         (("inspect", "URL", "--header", "Mcp-Session-Id: secret"), "`--header` must not have Mcp-Session-Id"),
         (("inspect", "URL", "--header", "X: s\u00e9cret"), "`--header` has an invalid value for X"),
+        (("inspect", "URL", "--header", "Authorization: secret", "--bearer-env", "PATH"), "`--bearer-env` sets, too"),
         (("inspect", "URL", "--bearer-env", "NOTHING"), "NOTHING (`--bearer-env`) is not set, or empty."),
         (("trace", "--bearer-env", "NOTHING", "--", "URL"), "NOTHING (`--bearer-env`) is not set, or empty."),
         (("inspect", "URL", "--bearer-env", "TOKEN"), "a bearer token must be visible ASCII without spaces"),

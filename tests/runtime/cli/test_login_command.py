@@ -186,6 +186,22 @@ async def test_the_redirect_uri_can_be_a_registered_one(desk: Desk) -> None:
         assert "`--redirect-uri` must be a URL of https, or of http at localhost" in (await desk.end(terminal))[2]
 
 
+async def test_a_login_that_fails_names_the_options_of_the_command(desk: Desk) -> None:
+    async with login_world() as world:
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            uri = f"http://127.0.0.1:{taken.getsockname()[1]}/back"
+            terminal = await desk.terminal("login", "--redirect-uri", uri, world.url)
+            assert "choose another `--redirect-uri`" in (await desk.end(terminal))[2]
+        terminal = await desk.terminal("login", "--issuer", "https://other.example", world.url)
+        assert "correct `--issuer` if it is wrong" in (await desk.end(terminal))[2]
+        world.overrides["/register"] = (201, {}, b"{}")
+        terminal = await desk.terminal("login", world.url)
+
+        assert "lacks `client_id`" in (await desk.end(terminal))[2]  # a field of a message, and not the option
+
+
 async def test_pkce_can_be_assumed(desk: Desk) -> None:
     async with login_world() as world:
         del world.metadata["code_challenge_methods_supported"]

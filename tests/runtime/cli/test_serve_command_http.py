@@ -30,7 +30,14 @@ if TYPE_CHECKING:
         (["--http", "192.0.2.1:0"], "cannot listen on 192.0.2.1:0"),
         (["--http", "127.0.0.1:0", "--workers", "x"], "'x' is not a whole number."),
         (["--http", "127.0.0.1:0", "--path", "mcp"], "`--path` is 'mcp'; it must begin with /"),
-        (["--http", "127.0.0.1:0", "--path", "/sse"], "must be different paths"),
+        (
+            ["--http", "127.0.0.1:0", "--path", "/sse"],
+            "`--path` and the path of HTTP+SSE must be different paths, but both are '/sse'.",
+        ),
+        (
+            ["--http", "127.0.0.1:0", "--health", "/messages"],
+            "the path of the messages of HTTP+SSE and `--health` must be different paths, but both are '/messages'.",
+        ),
         (
             ["--http", "127.0.0.1:0", "--allow-origin", "a b"],
             "`--allow-origin` has the invalid entry 'a b'; examples are",

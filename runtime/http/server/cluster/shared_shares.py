@@ -61,7 +61,7 @@ class SharedShares:
                 await self.tell()
             except ClusterUnavailable as error:
                 # The worker has logged it.
-                _LOG.debug("this worker cannot tell the others what it keeps for each client: %s", error)
+                _LOG.debug("this worker cannot tell the others how much of its limits each client uses: %s", error)
             self._forget_old()
 
     async def tell(self) -> None:
