@@ -84,6 +84,12 @@ class ExtensionTask(RunningTask):
         """Make progress the status message."""
         self.set_status_message(message or (f"{progress:g}" if total is None else f"{progress:g} of {total:g}"))
 
+    def attach(self, stop: Callable[[], None]) -> None:
+        """Set the function that stops the handler; publish what the handler has asked just before it became a task."""
+        super().attach(stop)
+        if self._exchange.server_requests:
+            self._publish_soon()
+
     def ask(self, exchange: Exchange) -> None:
         """Publish the requests of the handler.
 
