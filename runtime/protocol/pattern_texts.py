@@ -7,17 +7,19 @@ Patterns of classes of another library are not known; `failing_fast` limits thos
 
 from __future__ import annotations
 
-from functools import partial
+import typing
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from msgspec import ValidationError, inspect
+from msgspec import Meta, Struct, ValidationError, inspect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from types import ModuleType
 
     FindTexts = Callable[[object, list[str]], None]
 
-__all__ = ["MAX_CHARS", "PatternCheck", "has_decimals", "pattern_check"]
+__all__ = ["MAX_CHARS", "PatternCheck", "has_decimals", "pattern_check", "pattern_check_of_package"]
 
 MAX_CHARS: Final = 4000
 """Of one text for a pattern without `max_length`."""
@@ -55,6 +57,54 @@ def pattern_check(kind: type) -> PatternCheck | None:
     if find is None or not search.longest:
         return None
     return PatternCheck(find, max(search.longest, MAX_CHARS))
+
+
+@cache
+def pattern_check_of_package(models: ModuleType) -> PatternCheck | None:
+    """Return a check for messages of the types in *models* of a generated package; None if no type has a pattern.
+
+    The classes in its unions have no tags. So a text counts if any class has a pattern for a key of its name.
+    """
+    longest, names = 0, set[str]()
+    for kind in vars(models).values():
+        if isinstance(kind, type) and issubclass(kind, Struct):
+            hints = typing.get_type_hints(kind, localns={}, include_extras=True)
+            for attribute, name in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True):
+                patterns = _patterns_in(hints[attribute])
+                if patterns:
+                    names.add(name)
+                    longest = max([longest, *(each.max_length or 0 for each in patterns)])
+    return PatternCheck(partial(_in_named, frozenset(names)), max(longest, MAX_CHARS)) if names else None
+
+
+def _patterns_in(hint: object) -> list[Meta]:
+    """Return the patterns of the texts in *hint*, also in the arms of unions, but not in the fields of classes."""
+    found: list[Meta] = []
+    unions: list[object] = []
+    left = [hint]
+    while left:
+        each = left.pop()
+        if isinstance(each, Meta) and each.pattern is not None:
+            found.append(each)
+        arms: Callable[[], tuple[object, ...]] | None = getattr(each, "declare", None)
+        if arms is not None and each not in unions:  # an `AnyOf`, which may be one of its own arms
+            unions.append(each)
+            left += arms()
+        left += typing.get_args(each)
+    return found
+
+
+def _in_named(names: frozenset[str], value: object, found: list[str]) -> None:
+    left = [(value, False)]
+    while left:
+        each, is_named = left.pop()
+        if isinstance(each, dict):
+            members = cast("dict[str, object]", each)
+            left += [(member, is_named or name in names) for name, member in members.items()]
+        elif isinstance(each, list):
+            left += [(item, is_named) for item in cast("list[object]", each)]
+        elif is_named and isinstance(each, str):
+            found.append(each)
 
 
 def has_decimals(kind: type) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from msgspec import UNSET
@@ -15,8 +14,8 @@ from mcpgen.runtime.server import notifications
 from mcpgen.runtime.server.access_context import AccessContext
 from mcpgen.runtime.server.elicitation_forms import Elicited, form_schema, form_value
 from mcpgen.runtime.server.engine import ChangeNotifier
-from mcpgen.runtime.server.request_results import wait_result
-from mcpgen.runtime.server.server_requests import check_may_ask, send_request
+from mcpgen.runtime.server.request_results import request_result
+from mcpgen.runtime.server.server_requests import check_may_ask
 from mcpgen.runtime.server.sync_context import SyncContext, awaited
 
 if TYPE_CHECKING:
@@ -391,9 +390,6 @@ class Context(AccessContext, ChangeNotifier, Generic[StateT_co]):
         await (self._session if request is None else request.session).output.drain(self._exchange)
 
     async def _request(self, method: str, params: Any, terms: str) -> Any:
-        session, exchange = self._session, self._exchange
-        check_may_ask(exchange, self._peer, method)
+        check_may_ask(self._exchange, self._peer, method)
         self._engine.warn_deprecated(method)
-        task = None if exchange is None else exchange.task
-        with nullcontext() if task is None else task.awaiting_input():
-            return await wait_result(session, exchange, send_request(session, exchange, method, params, terms=terms))
+        return await request_result(self._session, self._exchange, method, params, terms=terms)

@@ -25,6 +25,7 @@ from mcpgen.runtime.protocol.extension_codec import (
 )
 from mcpgen.runtime.protocol.extensions import Extension, is_identifier, require_extension
 from mcpgen.runtime.protocol.newest import ErrorCode, methods
+from mcpgen.runtime.protocol.pattern_texts import pattern_check_of_package
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -163,8 +164,12 @@ class ServerExtension:
         if self.id not in peer.extensions:
             raise missing_extension(peer, self.id, "the filter of subscriptions/listen")
         package = self.extension.package
+        check = pattern_check_of_package(package.models)
         try:
-            asked = package.decode(msgspec.json.encode(found), package.SubscriptionFilter)
+            value = msgspec.json.decode(msgspec.json.encode(found))
+            if check is not None:
+                check(value)
+            asked = package.decode(msgspec.json.encode(value), package.SubscriptionFilter)
         except msgspec.DecodeError as error:
             raise RequestError(ErrorCode.INVALID_PARAMS, f"the filter is not valid in {self.id}: {error}") from None
         check_entries(msgspec.to_builtins(asked), max_entries)  # the handlers may look up each entry

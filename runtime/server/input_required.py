@@ -358,22 +358,23 @@ def _resume(session: ServerSession, parked: InputRound, request: OpenRequest, re
     if exchange.unsent_response is not None:
         session.respond(exchange, exchange.unsent_response)
         return
+    _keep_for_replay(session.engine, exchange, {key: responses[key] for key in results})
     for key, result in results.items():
-        answered = exchange.server_requests.pop(key)
-        _keep_for_replay(session.engine, exchange, key, responses[key])
-        answered.set_result(result)
+        exchange.server_requests.pop(key).set_result(result)
     if exchange.server_requests:
         flush_soon(exchange)
 
 
-def _keep_for_replay(engine: Engine, exchange: Exchange, key: str, response: Raw) -> None:
-    """Keep a client's response if the handler may run again and a request state can hold all of them."""
-    if not exchange.cannot_replay and engine.handlers.may_replay(exchange):
+def _keep_for_replay(engine: Engine, exchange: Exchange, responses: Mapping[str, Raw]) -> None:
+    """Keep a client's responses if the handler may run again and a request state can hold all of them."""
+    if exchange.cannot_replay or not engine.handlers.may_replay(exchange):
+        return
+    for key, response in responses.items():
         exchange.earlier_responses[key] = Raw(bytes(response))
         exchange.charge(len(memoryview(response)))
-        if sum(len(memoryview(each)) for each in exchange.earlier_responses.values()) > MAX_CONTENT_BYTES:
-            exchange.earlier_responses.clear()
-            exchange.cannot_replay = True
+    if sum(len(memoryview(each)) for each in exchange.earlier_responses.values()) > MAX_CONTENT_BYTES:
+        exchange.earlier_responses.clear()
+        exchange.cannot_replay = True
 
 
 def forget_parked(engine: Engine, exchange: Exchange) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
 import msgspec
@@ -15,7 +15,7 @@ from mcpgen.runtime.errors import RequestError, UnsupportedByPeer, seconds_text
 from mcpgen.runtime.protocol.exception_groups import joined_unsupported
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.functions.worker_threads import WORK
-from mcpgen.runtime.server.server_requests import prepare_request, send_prepared
+from mcpgen.runtime.server.server_requests import prepare_request, send_prepared, send_request
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.exchange import Exchange, ServerRequest
     from mcpgen.runtime.server.server_session import ServerSession
 
-__all__ = ["check_asks", "collect_input", "wait_for_client", "wait_result"]
+__all__ = ["check_asks", "collect_input", "request_result", "wait_for_client"]
+
+# How many requests of one handler are made at once. A function may ask for each item of a list that its client has
+# sent, in a task of its own; each request takes 0.1 ms.
+_MAX_AT_ONCE: Final = 100
 
 T = TypeVar("T")
 
@@ -73,7 +77,22 @@ async def wait_for_client(wait: Callable[[], Awaitable[T]], give_way: Callable[[
     )
 
 
-async def wait_result(session: ServerSession, exchange: Exchange | None, request: ServerRequest) -> Any:
+async def request_result(
+    session: ServerSession, exchange: Exchange | None, method: str, params: Any, *, terms: str
+) -> Any:
+    """Send a request to the client, and return the result.
+
+    For the arguments and what is raised, see `mcpgen.runtime.server.server_requests`.
+    """
+    if exchange is not None and len(exchange.server_requests) >= _MAX_AT_ONCE:
+        request = exchange.request
+        await (session if request is None else request.session).output.wait_turn()
+    task = None if exchange is None else exchange.task
+    with nullcontext() if task is None else task.awaiting_input():
+        return await _wait_result(session, exchange, send_request(session, exchange, method, params, terms=terms))
+
+
+async def _wait_result(session: ServerSession, exchange: Exchange | None, request: ServerRequest) -> Any:
     """Wait for the result of a request to the client; withdraw it if the wait ends before."""
     if not request.is_done:
         done = anyio.Event()
@@ -126,7 +145,7 @@ async def collect_input(session: ServerSession, exchange: Exchange, result: Any)
         with nullcontext() if exchange.task is None else exchange.task.awaiting_input():
             for request in requests.values():
                 send_prepared(session, exchange, request)
-            responses = {key: await wait_result(session, exchange, request) for key, request in requests.items()}
+            responses = {key: await _wait_result(session, exchange, request) for key, request in requests.items()}
     finally:
         for request in requests.values():
             session.withdraw(request, exchange)

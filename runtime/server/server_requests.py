@@ -59,6 +59,8 @@ __all__ = [
     "send_request",
 ]
 
+_TOO_MANY = "too many requests wait for answers of the client (max_in_flight); try again later"
+
 # Of a key in inputRequests: 48 bits of a digest distinguish the requests of one handler.
 _DIGEST_LETTERS = 12
 
@@ -238,8 +240,7 @@ def _send(session: ServerSession, exchange: Exchange | None, request: ServerRequ
         raise UnsupportedByPeer(revision=revision, what=method, reason=reason)
     limits, size = session.limits, server_request_bytes(request.params)
     if len(session.server_requests) >= limits.max_in_flight:
-        reason = "too many requests wait for answers of the client (max_in_flight); try again later"
-        raise RequestError(ErrorCode.INTERNAL_ERROR, reason)
+        raise RequestError(ErrorCode.INTERNAL_ERROR, _TOO_MANY)
     if session.held_bytes + size > limits.max_in_flight_bytes:
         reason = (
             "the request to the client and the pending requests would keep too many bytes (max_in_flight_bytes); "
@@ -258,7 +259,12 @@ def _send(session: ServerSession, exchange: Exchange | None, request: ServerRequ
 
 
 def _collect(session: ServerSession, exchange: Exchange | None, request: ServerRequest, peer: Peer) -> None:
-    """Keep *request* for an ``InputRequiredResult``; in a replay, answer it with the client's earlier result."""
+    """Keep *request* for an ``InputRequiredResult``; in a replay, answer it with the client's earlier result.
+
+    Raises:
+        UnsupportedByPeer: The client cannot get such a request, or not in this exchange.
+        RequestError: Too many requests of the handler wait for answers.
+    """
     method = request.codec.method
     input_requests = session.handlers.methods(peer.revision).INPUT_REQUESTS
     if exchange is None or not exchange.handler.may_request_input or method not in input_requests:
@@ -268,6 +274,8 @@ def _collect(session: ServerSession, exchange: Exchange | None, request: ServerR
     if earlier is not None:
         request.set_result(read_result(session.engine.reading, request, earlier))
         return
+    if len(exchange.server_requests) >= session.limits.max_in_flight:
+        raise RequestError(ErrorCode.INTERNAL_ERROR, _TOO_MANY)
     exchange.server_requests[request.key] = request
     # The params of this client have no id, but the handler may have chosen one, which is not for other clients.
     chosen = getattr(request.value, "elicitation_id", UNSET)

@@ -61,6 +61,9 @@ class SessionOutput:
         """Wait until the peer has read most of the messages about an exchange; here, let others go on."""
         await next_turn()
 
+    async def wait_turn(self) -> None:
+        """Wait for a turn of the event loop that has time to encode more."""
+
     def disconnect(self, _exchange: Exchange, _retry_ms: int | None, /) -> bool:
         """Close the stream of the response to an exchange if its client can reconnect; return whether it can."""
         return False

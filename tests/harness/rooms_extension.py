@@ -18,6 +18,7 @@ __all__ = ["IDENTIFIER", "rooms"]
 IDENTIFIER: Final = "com.example/rooms"
 
 _STRING: Final = {"type": "string"}
+_ADDRESS: Final = {"type": "string", "pattern": "^[^@]+@[^@]+$"}
 
 
 def _object(required: str, **properties: object) -> dict[str, Any]:
@@ -37,6 +38,8 @@ _DOCUMENT: Final = {
             _meta={"$ref": "#/$defs/RequestMetaObject"},
             room=_STRING,
             seats={"type": "integer", "minimum": 1},
+            guest=_ADDRESS,
+            guests={"type": "array", "items": {"anyOf": [_ADDRESS, {"type": "integer"}]}},
         ),
         "ReserveRoomResult": _object(
             "resultType confirmation",
@@ -66,7 +69,7 @@ sender = "client"
 
 [[patch]]
 pointers = ["/$defs/SubscriptionFilter/properties/rooms"]
-new = { type = "array", items = { type = "string" } }
+new = { type = "array", items = { type = "string", pattern = "^[^@]+$" } }
 reason = "A client can subscribe to rooms."
 
 [[patch]]

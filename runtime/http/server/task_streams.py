@@ -12,16 +12,19 @@ Spec:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from mcpgen.runtime.server.tasks.running_task import related
+from mcpgen.runtime.server.tasks.running_task import RELATED_TASK, related
 
 if TYPE_CHECKING:
     from mcpgen.runtime.http.server.event_streams import EventStream
 
 __all__ = ["TaskStreams", "task_mark"]
+
+_MARK: Final = re.compile(rb'"%b":\{"taskId":"[^"]*"\}' % re.escape(RELATED_TASK).encode())
 
 
 class TaskStreams:
@@ -49,10 +52,10 @@ class TaskStreams:
 
     def find(self, message: bytes) -> EventStream | None:
         """Return the newest connected stream for the task of *message*, or of a `task_mark`; None if there is none."""
-        for mark, stream in reversed(self._marks.values()):
-            if stream.is_connected and mark in message:
-                return stream
-        return None
+        # A session can have a thousand streams, and the message megabytes, so it is searched once.
+        found = set(_MARK.findall(message)) if self._marks else ()
+        newest_first = reversed(self._marks.values()) if found else ()
+        return next((stream for mark, stream in newest_first if stream.is_connected and mark in found), None)
 
 
 def task_mark(task_id: str) -> bytes:

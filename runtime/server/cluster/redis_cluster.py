@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Redis"]
 
+# How much of a stream Redis returns at once. It does nothing else meanwhile, and a stream may have 64 MiB.
+_EVENTS_BYTES: Final = 1024 * 1024
+
 # Of all keys and channels; the number is the version of what is stored.
 _PREFIX: Final = "mcpgen:1:"
 
@@ -145,6 +148,7 @@ class Redis:
         self._users = 0
         self._client: Any = None
         self._gate = FairGate(1)
+        self._stream_gate = FairGate(1)
         self._event_limits = limits_as_arguments(EventLimits() if event_limits is None else event_limits)
         self._create: Any = None
         self._change: Any = None
@@ -170,6 +174,7 @@ class Redis:
         self._loop = loop
         # One connection is the listener's. Those that wait for a connection itself would be served in order of arrival.
         self._gate = FairGate(max(1, self._options["max_connections"] - 1))
+        self._stream_gate = FairGate(1)  # or one client would fill the memory with the streams that it resumes at once
         pool = self._library.BlockingConnectionPool.from_url(self._url, **self._options)
         self._client = self._library.Redis(connection_pool=pool)
         self._create = self._client.register_script(_CREATE)
@@ -261,8 +266,22 @@ class Redis:
 
     async def events_after(self, key: str, stream: str, number: int) -> list[tuple[int, bytes]] | None:
         """Return the events after *number*; see `Cluster`."""
-        found = await self._do(self._events_after(keys=[f"{_PREFIX}{key}:"], args=[stream, number]))
-        return None if found is None else [(int(name.partition(b"-")[0]), fields[1]) for name, fields in found]
+        read = self._read_events(f"{_PREFIX}{key}:", stream, number)
+        found: list[tuple[int, bytes]] | None = await self._limited(read)
+        return found
+
+    async def _read_events(self, key: str, stream: str, number: int) -> list[tuple[int, bytes]] | None:
+        """Return the events after *number*, which are read in several steps."""
+        events: list[tuple[int, bytes]] = []
+        async with self._stream_gate:
+            while True:
+                arguments = [stream, events[-1][0] if events else number, _EVENTS_BYTES]
+                found = await self._do(self._events_after(keys=[key], args=arguments))
+                if found is None:
+                    return None
+                if not found:
+                    return events
+                events += [(int(name.partition(b"-")[0]), fields[1]) for name, fields in found]
 
     async def remove_events(self, key: str, streams: Sequence[str]) -> None:
         """Remove the events of *streams*; see `Cluster`."""

@@ -128,14 +128,21 @@ end
 """
 )
 
-# ARGV: the name of a stream, and a number.
+# ARGV: the name of a stream, a number, and the bytes of contents after which the rest is left to the next call.
 EVENTS_AFTER: Final = (
     _FUNCTIONS
     + """
 local number, last = tonumber(ARGV[2]), redis.call('HGET', lasts, ARGV[1])
 if not last or number > tonumber(last) or number < tonumber(redis.call('HGET', dropped, ARGV[1])) then return false end
 if redis.call('EXISTS', log_of(ARGV[1])) == 0 and number < tonumber(last) then return false end
-return redis.call('XRANGE', log_of(ARGV[1]), '(' .. number .. '-0', '+')
+local found, size, at = {}, 0, number .. '-0'
+while size < tonumber(ARGV[3]) do
+  local each = redis.call('XRANGE', log_of(ARGV[1]), '(' .. at, '+', 'COUNT', 1)[1]
+  if not each then break end
+  table.insert(found, each)
+  size, at = size + #each[2][2], each[1]
+end
+return found
 """
 )
 

@@ -9,6 +9,7 @@ Spec:
 
 from __future__ import annotations
 
+import logging
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,7 +20,8 @@ from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestError
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.server_requests import read_result
 from mcpgen.runtime.server.tasks.running_task import RunningTask
-from mcpgen.runtime.server.tasks.task_store import Outcome
+from mcpgen.runtime.server.tasks.task_store import Outcome, StoreFailed, StoreFull
+from mcpgen.runtime.transports.event_loops import call_soon, running_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.tasks.running_task import Change
 
 __all__ = ["ExtensionTask"]
+
+_LOG = logging.getLogger("mcpgen.tasks")
 
 
 class ExtensionTask(RunningTask):
@@ -65,6 +69,7 @@ class ExtensionTask(RunningTask):
         self._max_rounds = max_rounds
         self._reading = reading
         self.looked_at_ms: int = -1
+        self._is_publishing = False
 
     @property
     def is_asking(self) -> bool:
@@ -79,6 +84,12 @@ class ExtensionTask(RunningTask):
         """Make progress the status message."""
         self.set_status_message(message or (f"{progress:g}" if total is None else f"{progress:g} of {total:g}"))
 
+    def attach(self, stop: Callable[[], None]) -> None:
+        """Set the function that stops the handler; publish what the handler has asked just before it became a task."""
+        super().attach(stop)
+        if self._exchange.server_requests:
+            self._publish_soon()
+
     def ask(self, exchange: Exchange) -> None:
         """Publish the requests of the handler.
 
@@ -91,7 +102,7 @@ class ExtensionTask(RunningTask):
                 exchange.server_requests.clear()
                 reason = f"the handler asked for input too often; the limit is {self._max_rounds} (max_rounds)"
                 raise RequestError(ErrorCode.INTERNAL_ERROR, reason)
-        self._publish()
+        self._publish_soon()
 
     @contextmanager
     def awaiting_input(self) -> Generator[None]:
@@ -99,8 +110,7 @@ class ExtensionTask(RunningTask):
         try:
             yield
         finally:
-            if not self.has_ended:
-                self._publish()
+            self._publish_soon()
 
     def read(self, responses: Mapping[str, Raw]) -> dict[str, Any]:
         """Return the results in those of the client's *responses* that the handler waits for.
@@ -135,11 +145,27 @@ class ExtensionTask(RunningTask):
         self._has_outcome = True
         self._change("completed", outcome=Outcome(result))
 
+    def _publish_soon(self) -> None:
+        """Publish the open requests, once for all that begin or end in this turn of the event loop."""
+        if not self._is_publishing:
+            self._is_publishing = True
+            call_soon(running_loop(), self._publish)
+
     def _publish(self) -> None:
+        self._is_publishing = False
+        if self.has_ended:
+            return
         requests = {
             key: {"method": each.codec.method}
             | ({} if isinstance(each.params, UnsetType) else {"params": Raw(each.params)})
             for key, each in self._exchange.server_requests.items()
         }
         published = msgspec.json.encode(requests) if requests else None
-        self._change("input_required" if requests else "working", input_requests=published)
+        try:
+            self._change("input_required" if requests else "working", input_requests=published)
+        except (StoreFull, StoreFailed) as failure:
+            _LOG.warning("the requests of task %s for its client are not stored: %s", self.task_id[:8], failure)
+            unsent = list(self._exchange.server_requests.values())
+            self._exchange.server_requests.clear()
+            for each in unsent:
+                each.fail(type(failure)(str(failure)))

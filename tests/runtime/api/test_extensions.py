@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import msgspec
 import pytest
 
 from mcpgen import (
@@ -84,6 +85,34 @@ async def test_invalid_params_of_an_extension_are_refused() -> None:
             await client.request_json(RESERVE, {"room": 5})
 
     assert (-32602, {"pointer": "/room"}) == (refused.value.code, refused.value.data)
+
+
+@pytest.mark.parametrize("given", [{"guest": "a" * 4000 + "@b"}, {"guests": [1, "a" * 3000 + "@b", "a" * 3000 + "@b"]}])
+async def test_a_text_of_an_extension_that_is_too_long_for_its_pattern_is_refused(given: dict[str, object]) -> None:
+    async with connect(room_server(), extensions=[rooms()]) as client:
+        with pytest.raises(RequestRefused, match="at most 4000 characters in a text that must match a pattern"):
+            await client.request_json(RESERVE, {"room": "5", **given})
+        assert await client.request_json(
+            RESERVE, {"room": "5" * 5000, "guest": "a" * 3000 + "@b", "guests": [1, "a@b"]}
+        )
+
+
+async def test_only_the_last_of_two_members_of_a_name_is_matched_with_its_pattern() -> None:
+    declared = {**META, "io.modelcontextprotocol/clientCapabilities": {"extensions": {IDENTIFIER: {}}}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": RESERVE, "params": {"_meta": declared, "room": "5", "guest": "a@b"}}
+    twice = msgspec.json.encode(call).replace(b'"guest":', b'"guest":"%b","guest":' % (b"a" * 5000))
+    async with memory.wire(room_server()) as wire:
+        await wire.send(twice)
+        answer = await wire.receive()
+
+    assert answer["result"]["resultType"] == "complete"
+
+
+async def test_a_filter_of_an_extension_that_is_too_long_for_its_pattern_is_refused() -> None:
+    async with connect(room_server(), extensions=[rooms()]) as client:
+        with pytest.raises(RequestRefused, match="at most 4000 characters in a text that must match a pattern"):
+            async with client.listen(rooms().SubscriptionFilter(rooms=["5" * 5000])):
+                pass
 
 
 @pytest.mark.spec("2026-07-28", "basic/versioning#extension-negotiation", "72c01f9a")

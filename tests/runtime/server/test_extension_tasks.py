@@ -598,6 +598,26 @@ async def test_a_change_is_encoded_once_for_all_streams(monkeypatch: pytest.Monk
     assert 3 == len({str(each.meta) for each in watcher.told if each.status == "completed"})
 
 
+async def test_a_question_that_is_asked_while_the_call_becomes_a_task_is_in_the_task() -> None:
+    bakery = Bakery()
+
+    @bakery.server.tool(task="deferred")
+    async def ask_and_defer(ctx: Context) -> str:
+        async with anyio.create_task_group() as group:
+            group.start_soon(bakery.ask, ctx)
+            group.start_soon(ctx.defer)
+        return "asked"
+
+    async with connected(bakery) as client:
+        peer = Peer(client)
+        task = await peer.create("ask_and_defer")
+        (key,) = (await peer.until(task, "input_required"))["inputRequests"]
+        await peer.ask("tasks/update", taskId=task, inputResponses={key: {"action": "decline"}})
+        ended = await peer.end_of(task)
+
+    assert "asked" == ended["result"]["content"][0]["text"]
+
+
 @asynccontextmanager
 async def as_user(bakery: Bakery, name: str) -> AsyncGenerator[Peer]:
     """Connect a client that the transport has authenticated."""

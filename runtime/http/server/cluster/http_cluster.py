@@ -248,6 +248,7 @@ class HttpCluster:
         session_id, last_event_id = headers.get(http.SESSION), headers.get("last-event-id")
         if session_id is None or self._state.unsupported_revision(headers) is not None:
             return False
+        requester.set(client.owner)
         for _ in range(_MAX_MOVES):
             await self.prepare(headers, client)
             copy = self._state.sessions.find(session_id, client.user)

@@ -64,6 +64,36 @@ async def test_a_url_that_names_a_database_needs_one_more_right(server: RedisSer
         assert {} == await other.read("k")
 
 
+@needs_redis
+async def test_redis_returns_the_events_of_one_stream_after_the_other_and_a_part_at_a_time(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts: list[tuple[str, int]] = []
+    async with opened(server.url) as one:
+        for stream in "ab":
+            await one.add_events("{s}:events", [(stream, number, b"x" * 300_000) for number in range(1, 9)])
+        script: Any = getattr(one, "_events_after")  # noqa: B009 (a private one)
+
+        async def counted(**given: Any) -> Any:
+            found = await script(**given)
+            parts.append((given["args"][0], sum(len(fields[1]) for _, fields in found)))
+            return found
+
+        monkeypatch.setattr(one, "_events_after", counted)
+        found: dict[str, list[tuple[int, bytes]] | None] = {}
+
+        async def read(stream: str) -> None:
+            found[stream] = await one.events_after("{s}:events", stream, 1)
+
+        async with anyio.create_task_group() as tasks:
+            for each in "ab":
+                tasks.start_soon(read, each)
+
+    expected = [(number, b"x" * 300_000) for number in range(2, 9)]
+    assert found == {"a": expected, "b": expected}
+    assert parts == [(each, size) for each in "ab" for size in (1_200_000, 900_000, 0)]
+
+
 @pytest.fixture(params=["alone", "node of a Redis Cluster"])
 def node(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[RedisServer]:
     """A server, which refuses a script or transaction with keys of more than one slot if it is one of a cluster."""
