@@ -31,6 +31,11 @@ __all__ = ["Deadlines", "TimeLimit"]
 
 _clock = time.monotonic
 
+# A person logs in within some minutes. More than this in one hour is the work of a server that demands one login after
+# the other.
+_MAX_LOGIN_SECONDS = 900.0
+_HOUR_SECONDS = 3600.0
+
 
 class Deadlines:
     """Fails the requests of one session that take too long."""
@@ -45,6 +50,8 @@ class Deadlines:
         self._wakeup = anyio.Event()
         self._limits: list[TimeLimit] = []
         self._stops = 0  # of the blocks of `paused`
+        self._hour_began = self._login_began = float("-inf")
+        self._login_seconds = 0.0  # of the logins of this hour that are over
         self._count = 0  # of all pauses
         self._next_move = float("inf")  # the count at which a request moves to the clock that does not stop
 
@@ -97,7 +104,10 @@ class Deadlines:
 
     @contextmanager
     def paused(self) -> Generator[None]:
-        """Stop the clock within the block, also that of `limit`."""
+        """Stop the clock within the block of a login, also that of `limit`, unless logins have stopped it for long."""
+        if self._has_long_logins():
+            yield
+            return
         self.pause()
         for each in self._limits:
             each.stop()
@@ -108,11 +118,21 @@ class Deadlines:
             self._stops -= 1
             self.resume()
             if not self._stops:
+                self._login_seconds += _clock() - self._login_began
                 for each in self._limits:
                     each.start()
 
+    def _has_long_logins(self) -> bool:
+        now = _clock()
+        if self._stops:  # the next login may begin before all that waited for the last one have noticed its end
+            return self._login_seconds + now - self._login_began > _MAX_LOGIN_SECONDS
+        self._login_began = now
+        if now - self._hour_began > _HOUR_SECONDS:
+            self._hour_began, self._login_seconds = now, 0.0
+        return self._login_seconds > _MAX_LOGIN_SECONDS
+
     def limit(self, seconds: float) -> TimeLimit:
-        """Return a block that is cancelled after *seconds*, in which no block of `paused` counts."""
+        """Return a block that is cancelled after *seconds*, in which blocks of `paused` do not count."""
         return TimeLimit(self, seconds)
 
     def watch(self, limit: TimeLimit) -> None:
