@@ -290,7 +290,8 @@ class ToolTasks:
             )
         responses = await input_required.collect_input(self._session, _CALL, required, self._engine.connection.context)
         wait.pause(since)
-        await self._ask("tasks/update", {"taskId": task_id, "inputResponses": responses})
+        with self._engine.connection.deadlines.limit(wait.request_seconds()):
+            await self._ask("tasks/update", {"taskId": task_id, "inputResponses": responses})
 
     async def _outcome(self, found: DescribedTask, tool: str) -> Any:
         if found.status == "cancelled":
