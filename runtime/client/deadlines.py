@@ -64,7 +64,7 @@ class Deadlines:
         self, request: PendingRequest, timeout_seconds: float, max_seconds: float, used_seconds: float = 0.0
     ) -> None:
         """Set the deadline of *request*. Progress can extend it, to *max_seconds* in all, less *used_seconds*."""
-        now = self._now()
+        now = self.now()
         request.first_pause = self._count
         self._next_move = min(self._next_move, self._count + self._session.limits.max_pauses)
         request.timeout_seconds = timeout_seconds
@@ -77,13 +77,13 @@ class Deadlines:
 
     def used_seconds(self, request: PendingRequest) -> float:
         """Return how much of its time in all *request* has used, with what was used before it."""
-        now = self._now() if request.first_pause is not None else _clock()
+        now = self.now() if request.first_pause is not None else _clock()
         return request.max_seconds - (request.final_deadline - now)
 
     def extend(self, request: PendingRequest) -> None:
         """Give *request* its full time again, since there was progress."""
         if request.deadline is not None:
-            now = self._now() if request.first_pause is not None else _clock()
+            now = self.now() if request.first_pause is not None else _clock()
             request.deadline = min(now + request.timeout_seconds, request.final_deadline)
 
     def pause(self) -> None:
@@ -153,17 +153,17 @@ class Deadlines:
             self._wakeup = anyio.Event()
             self._expire()
 
-    def _now(self) -> float:
+    def now(self) -> float:
         """Return the time on the clock that stops during pauses."""
         return (self._paused_at if self._pauses else _clock()) - self._paused_seconds
 
     def _seconds_to_next_check(self) -> float:
-        stopping = float("inf") if self._pauses else self._next_check - self._now()
+        stopping = float("inf") if self._pauses else self._next_check - self.now()
         return min(stopping, self._next_check_of_moved - _clock())
 
     def _move_requests(self) -> None:
         """Move requests to the clock that does not stop, if there were `max_pauses` since they were sent."""
-        now, real = self._now(), _clock()
+        now, real = self.now(), _clock()
         self._next_move = float("inf")
         for each in self._session.pending.values():
             if each.deadline is None or each.first_pause is None:
@@ -179,7 +179,7 @@ class Deadlines:
             self._wakeup.set()
 
     def _expire(self) -> None:
-        stopping, real = self._now(), _clock()
+        stopping, real = self.now(), _clock()
         self._next_check = self._next_check_of_moved = float("inf")
         for each in list(self._session.pending.values()):
             if each.deadline is None:
