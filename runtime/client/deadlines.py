@@ -61,16 +61,24 @@ class Deadlines:
         return self._stops > 0
 
     def start(
-        self, request: PendingRequest, timeout_seconds: float, max_seconds: float, used_seconds: float = 0.0
+        self,
+        request: PendingRequest,
+        timeout_seconds: float,
+        max_seconds: float,
+        used_seconds: float = 0.0,
+        waited_seconds: float = 0.0,
     ) -> None:
-        """Set the deadline of *request*. Progress can extend it, to *max_seconds* in all, less *used_seconds*."""
+        """Set the deadline of *request*. Progress can extend it, to *max_seconds* in all, less *used_seconds*.
+
+        The first deadline is earlier by *waited_seconds*, which the request has waited before it was sent.
+        """
         now = self.now()
         request.first_pause = self._count
         self._next_move = min(self._next_move, self._count + self._session.limits.max_pauses)
         request.timeout_seconds = timeout_seconds
         request.max_seconds = max(timeout_seconds, max_seconds)
         request.final_deadline = now + request.max_seconds - used_seconds
-        request.deadline = min(now + timeout_seconds, request.final_deadline)
+        request.deadline = min(now + timeout_seconds - waited_seconds, request.final_deadline)
         if request.deadline < self._next_check:
             self._next_check = request.deadline
             self._wakeup.set()

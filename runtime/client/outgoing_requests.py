@@ -269,11 +269,14 @@ class RequestSender:
         seconds = limits.call_seconds if request.timeout_seconds is None else request.timeout_seconds
         if not seconds > 0:  # written so that it refuses nan, too
             raise UsageError(f"`timeout_seconds` is {seconds}; it must be greater than 0")
+        call_time, waited = call_time or _CallTime(request.used_seconds), 0.0
         if self._connection.is_full:
+            began = self._deadlines.now()
             await self.wait_for_room(request.method, seconds)
+            waited = self._deadlines.now() - began
+            call_time.used_seconds += waited
         pending = self._session.send(request.method, params, token=request.token, is_task=request.is_task)
-        call_time = call_time or _CallTime(request.used_seconds)
-        self._deadlines.start(pending, seconds, limits.max_call_seconds, call_time.used_seconds)
+        self._deadlines.start(pending, seconds, limits.max_call_seconds, call_time.used_seconds, waited)
         if self._has_spans:
             note_request_id(pending.id)
         try:

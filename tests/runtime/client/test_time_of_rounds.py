@@ -9,7 +9,9 @@ import pytest
 
 from mcpgen import ClientLimits, InvalidPayload, RequestTimedOut, Server, connect
 from mcpgen.runtime.client import deadlines
+from mcpgen.runtime.client.connection import ClientConnection
 from mcpgen.runtime.client.deadlines import Deadlines
+from mcpgen.runtime.client.outgoing_requests import RequestSender
 from mcpgen.runtime.client.pending_request import PendingRequest
 from mcpgen.runtime.client.task_state import DescribedTask, TaskWait
 from mcpgen.runtime.client.tool_tasks import ToolTasks
@@ -46,9 +48,9 @@ async def test_each_retry_with_input_counts_the_time_before(monkeypatch: pytest.
     used: list[float] = []
     start = Deadlines.start
 
-    def noting(self: Deadlines, request: PendingRequest, timeout: float, most: float, before: float = 0.0) -> None:
-        used.append(before)
-        start(self, request, timeout, most, before)
+    def noting(self: Deadlines, request: PendingRequest, *seconds: float) -> None:
+        used.append(seconds[2])
+        start(self, request, *seconds)
 
     async with opened(STATELESS, limits=ClientLimits(max_rounds=ROUNDS)) as own:
         monkeypatch.setattr(Deadlines, "start", noting)
@@ -62,6 +64,27 @@ async def test_each_retry_with_input_counts_the_time_before(monkeypatch: pytest.
     assert used[0] == 0
     assert used == sorted(set(used))
     assert len(used) == ROUNDS + 1
+
+
+async def test_the_time_until_the_server_reads_is_that_of_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+
+    async def fifty_seconds(self: RequestSender, _: str, __: float | None = None) -> None:
+        now[0] += 50
+
+    async with opened(STATELESS) as own:
+        monkeypatch.setattr(deadlines, "_clock", lambda: now[0])
+        monkeypatch.setattr(RequestSender, "wait_for_room", fifty_seconds)
+        monkeypatch.setattr(ClientConnection, "is_full", True)
+        errand, asked = await own.asked(own.client.call_tool("x"))
+        (pending,) = own.client._engine.session.pending.values()
+        assert (pending.deadline, pending.final_deadline) == (now[0] + 10, now[0] + 550)
+        own.wire.result(asked, {"resultType": "input_required", "requestState": "s"})
+        asked = await own.wire.hear("tools/call")
+        (pending,) = own.client._engine.session.pending.values()
+        assert (pending.deadline, pending.final_deadline) == (now[0] + 10, now[0] + 500)
+        own.wire.result(asked, {"resultType": "complete", "content": []})
+        await errand.outcome()
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", STATELESS])
