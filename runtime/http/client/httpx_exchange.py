@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.client.http_exchange import HeaderLines
     from mcpgen.runtime.limits import ClientLimits
 
-__all__ = ["HttpxExchange", "HttpxResponse", "open_client"]
+__all__ = ["HttpxExchange", "HttpxResponse", "open_client", "urls_hidden"]
 
 _UNREACHABLE: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
 
@@ -54,7 +54,8 @@ logging.getLogger("httpx").addFilter(_hide_secrets)
 
 
 @contextmanager
-def _urls_hidden() -> Generator[None]:
+def urls_hidden() -> Generator[None]:
+    """Hide the query and the credentials of the URLs that httpx logs in this block."""
     token = _hides_urls.set(True)
     try:
         yield
@@ -112,7 +113,7 @@ class HttpxExchange:
             lines = [(name.encode("ascii"), value.encode("utf-8")) for name, value in (*self._headers, *headers)]
             request = self._client.build_request(verb, address.url, headers=lines, content=body, timeout=self._timeout)
             # httpx would follow redirects to other origins, too.
-            with _urls_hidden():
+            with urls_hidden():
                 response = await self._client.send(request, auth=self._auth, stream=True, follow_redirects=False)
         except _UNREACHABLE as error:
             raise ServerUnreachable(url=address.shown, reason=system_message(error)) from error
