@@ -13,7 +13,7 @@ import httpx
 from anyio.lowlevel import checkpoint
 
 from mcpgen import __version__
-from mcpgen.runtime.errors import McpgenError
+from mcpgen.runtime.errors import McpgenError, UsageError
 from mcpgen.runtime.http.client.connection_pool import ConnectionPool, NoCookies
 from mcpgen.runtime.http.client.http_exchange import (
     CLOSE_SECONDS,
@@ -65,15 +65,24 @@ def urls_hidden() -> Generator[None]:
 
 @asynccontextmanager
 async def open_client(limits: ClientLimits) -> AsyncGenerator[httpx.AsyncClient]:
-    """Open an httpx client that uses the proxies and certificates of the environment."""
+    """Open an httpx client that uses the proxies and certificates of the environment.
+
+    Raises:
+        UsageError: One of these proxies cannot be used.
+    """
     headers = {"User-Agent": f"mcpgen/{__version__}"}
     timeout = httpx.Timeout(limits.open_seconds, read=None, pool=None)
     trust = trusted_certificates()
     if getproxies():  # as httpx reads them; httpx decides which hosts they are for
         unbounded = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-        client = httpx.AsyncClient(
-            headers=headers, timeout=timeout, cookies=NoCookies(), verify=trust, limits=unbounded
-        )
+        try:
+            client = httpx.AsyncClient(
+                headers=headers, timeout=timeout, cookies=NoCookies(), verify=trust, limits=unbounded
+            )
+        except (ImportError, ValueError, httpx.InvalidURL) as error:  # ImportError: SOCKS needs another package
+            raise UsageError(
+                f"a proxy of the environment (HTTP_PROXY, HTTPS_PROXY or ALL_PROXY) cannot be used: {error}"
+            ) from None
     else:
         pool = ConnectionPool(trust, limits.max_connections)
         client = httpx.AsyncClient(headers=headers, timeout=timeout, cookies=NoCookies(), transport=pool)
