@@ -37,9 +37,11 @@ def required_property(schema: object, key: str) -> object:
     return _object(found.get("properties")).get(key) if key in found.get("required", ()) else None
 
 
-def _methods_of(document: dict[str, Any]) -> Iterator[object]:
+def _methods_of(document: dict[str, Any]) -> Iterator[str]:
     for each in definitions(document).values():
-        yield _object(_object(_object(each).get("properties")).get("method")).get("const")
+        method = _object(_object(_object(each).get("properties")).get("method")).get("const")
+        if isinstance(method, str):
+            yield method
 
 
 def era_of(document: dict[str, Any]) -> Era | None:

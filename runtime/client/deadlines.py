@@ -31,6 +31,11 @@ __all__ = ["Deadlines", "TimeLimit"]
 
 _clock = time.monotonic
 
+# A person logs in within some minutes. More than this in one hour is the work of a server that demands one login after
+# the other.
+_MAX_LOGIN_SECONDS = 900.0
+_HOUR_SECONDS = 3600.0
+
 
 class Deadlines:
     """Fails the requests of one session that take too long."""
@@ -45,6 +50,8 @@ class Deadlines:
         self._wakeup = anyio.Event()
         self._limits: list[TimeLimit] = []
         self._stops = 0  # of the blocks of `paused`
+        self._hour_began = self._login_began = float("-inf")
+        self._login_seconds = 0.0  # of the logins of this hour that are over
         self._count = 0  # of all pauses
         self._next_move = float("inf")  # the count at which a request moves to the clock that does not stop
 
@@ -54,29 +61,37 @@ class Deadlines:
         return self._stops > 0
 
     def start(
-        self, request: PendingRequest, timeout_seconds: float, max_seconds: float, used_seconds: float = 0.0
+        self,
+        request: PendingRequest,
+        timeout_seconds: float,
+        max_seconds: float,
+        used_seconds: float = 0.0,
+        waited_seconds: float = 0.0,
     ) -> None:
-        """Set the deadline of *request*. Progress can extend it, to *max_seconds* in all, less *used_seconds*."""
-        now = self._now()
+        """Set the deadline of *request*. Progress can extend it, to *max_seconds* in all, less *used_seconds*.
+
+        The first deadline is earlier by *waited_seconds*, which the request has waited before it was sent.
+        """
+        now = self.now()
         request.first_pause = self._count
         self._next_move = min(self._next_move, self._count + self._session.limits.max_pauses)
         request.timeout_seconds = timeout_seconds
         request.max_seconds = max(timeout_seconds, max_seconds)
         request.final_deadline = now + request.max_seconds - used_seconds
-        request.deadline = min(now + timeout_seconds, request.final_deadline)
+        request.deadline = min(now + timeout_seconds - waited_seconds, request.final_deadline)
         if request.deadline < self._next_check:
             self._next_check = request.deadline
             self._wakeup.set()
 
     def used_seconds(self, request: PendingRequest) -> float:
         """Return how much of its time in all *request* has used, with what was used before it."""
-        now = self._now() if request.first_pause is not None else _clock()
+        now = self.now() if request.first_pause is not None else _clock()
         return request.max_seconds - (request.final_deadline - now)
 
     def extend(self, request: PendingRequest) -> None:
         """Give *request* its full time again, since there was progress."""
         if request.deadline is not None:
-            now = self._now() if request.first_pause is not None else _clock()
+            now = self.now() if request.first_pause is not None else _clock()
             request.deadline = min(now + request.timeout_seconds, request.final_deadline)
 
     def pause(self) -> None:
@@ -97,7 +112,10 @@ class Deadlines:
 
     @contextmanager
     def paused(self) -> Generator[None]:
-        """Stop the clock within the block, also that of `limit`."""
+        """Stop the clock within the block of a login, also that of `limit`, unless logins have stopped it for long."""
+        if self._has_long_logins():
+            yield
+            return
         self.pause()
         for each in self._limits:
             each.stop()
@@ -108,11 +126,21 @@ class Deadlines:
             self._stops -= 1
             self.resume()
             if not self._stops:
+                self._login_seconds += _clock() - self._login_began
                 for each in self._limits:
                     each.start()
 
+    def _has_long_logins(self) -> bool:
+        now = _clock()
+        if self._stops:  # the next login may begin before all that waited for the last one have noticed its end
+            return self._login_seconds + now - self._login_began > _MAX_LOGIN_SECONDS
+        self._login_began = now
+        if now - self._hour_began > _HOUR_SECONDS:
+            self._hour_began, self._login_seconds = now, 0.0
+        return self._login_seconds > _MAX_LOGIN_SECONDS
+
     def limit(self, seconds: float) -> TimeLimit:
-        """Return a block that is cancelled after *seconds*, in which no block of `paused` counts."""
+        """Return a block that is cancelled after *seconds*, in which blocks of `paused` do not count."""
         return TimeLimit(self, seconds)
 
     def watch(self, limit: TimeLimit) -> None:
@@ -133,17 +161,17 @@ class Deadlines:
             self._wakeup = anyio.Event()
             self._expire()
 
-    def _now(self) -> float:
+    def now(self) -> float:
         """Return the time on the clock that stops during pauses."""
         return (self._paused_at if self._pauses else _clock()) - self._paused_seconds
 
     def _seconds_to_next_check(self) -> float:
-        stopping = float("inf") if self._pauses else self._next_check - self._now()
+        stopping = float("inf") if self._pauses else self._next_check - self.now()
         return min(stopping, self._next_check_of_moved - _clock())
 
     def _move_requests(self) -> None:
         """Move requests to the clock that does not stop, if there were `max_pauses` since they were sent."""
-        now, real = self._now(), _clock()
+        now, real = self.now(), _clock()
         self._next_move = float("inf")
         for each in self._session.pending.values():
             if each.deadline is None or each.first_pause is None:
@@ -159,7 +187,7 @@ class Deadlines:
             self._wakeup.set()
 
     def _expire(self) -> None:
-        stopping, real = self._now(), _clock()
+        stopping, real = self.now(), _clock()
         self._next_check = self._next_check_of_moved = float("inf")
         for each in list(self._session.pending.values()):
             if each.deadline is None:

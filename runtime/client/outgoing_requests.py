@@ -117,6 +117,7 @@ class OutgoingRequest(Struct, frozen=True, kw_only=True):
         token: The progress token in the params.
         on_progress: The progress callback.
         timeout_seconds: How long it may take; None for the client's limit.
+        used_seconds: How much of its time in all its call has used before.
         decode_fast: Decodes a result on the fast path; None for one that has to go the regular path.
         is_extended: Whether an extension adds types of results, which the caller decodes.
         is_task: Whether the request is to become a task (2025-11-25).
@@ -128,6 +129,7 @@ class OutgoingRequest(Struct, frozen=True, kw_only=True):
     token: RequestId | None = None
     on_progress: OnProgress | None = None
     timeout_seconds: float | None = None
+    used_seconds: float = 0.0
     decode_fast: Callable[[Raw], Any] | None = None
     is_extended: bool = False
     is_task: bool = False
@@ -267,11 +269,14 @@ class RequestSender:
         seconds = limits.call_seconds if request.timeout_seconds is None else request.timeout_seconds
         if not seconds > 0:  # written so that it refuses nan, too
             raise UsageError(f"`timeout_seconds` is {seconds}; it must be greater than 0")
+        call_time, waited = call_time or _CallTime(request.used_seconds), 0.0
         if self._connection.is_full:
+            began = self._deadlines.now()
             await self.wait_for_room(request.method, seconds)
+            waited = self._deadlines.now() - began
+            call_time.used_seconds += waited
         pending = self._session.send(request.method, params, token=request.token, is_task=request.is_task)
-        call_time = call_time or _CallTime()
-        self._deadlines.start(pending, seconds, limits.max_call_seconds, call_time.used_seconds)
+        self._deadlines.start(pending, seconds, limits.max_call_seconds, call_time.used_seconds, waited)
         if self._has_spans:
             note_request_id(pending.id)
         try:

@@ -103,9 +103,12 @@ class TaskWait:
         seconds: The time limit, which each change of the task restarts; None for none.
         max_seconds: The time limit in all.
         on_progress: Called with each new status message.
+        used_seconds: How much of the limit in all was used before.
     """
 
-    def __init__(self, seconds: float | None, max_seconds: float, on_progress: OnProgress | None) -> None:
+    def __init__(
+        self, seconds: float | None, max_seconds: float, on_progress: OnProgress | None, used_seconds: float = 0.0
+    ) -> None:
         self.event: anyio.Event = anyio.Event()
         self.found: DescribedTask | None = None
         self.answered: set[int] = set()
@@ -117,8 +120,8 @@ class TaskWait:
         self._message: int | None = None
         self._changes = 0
         now = time.monotonic()
-        self._deadline = float("inf") if seconds is None else now + seconds
-        self._final = float("inf") if seconds is None else now + self._max_seconds
+        self._final = float("inf") if seconds is None else now + self._max_seconds - used_seconds
+        self._deadline = self._final if seconds is None else min(now + seconds, self._final)
 
     def notify(self, found: DescribedTask) -> None:
         """Take the state from a notification."""

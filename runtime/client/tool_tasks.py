@@ -95,6 +95,8 @@ class ToolTasks:
         If the call takes too long or is cancelled, the task is cancelled.
         """
         on_progress, seconds, _ = check_call_options(options)
+        clock = self._engine.connection.deadlines
+        began = clock.now()
         if self._engine.server.revision == _TASKS_REVISION:
             support = await self._support_of(params["name"], seconds)
             if support != "required":
@@ -102,7 +104,7 @@ class ToolTasks:
         task = await self.start(params, options)
         if task.result is not None:
             return task.result
-        return await self.wait_as_call(task, on_progress, seconds)
+        return await self.wait_as_call(task, on_progress, seconds, clock.now() - began)
 
     async def call_raw(self, params: dict[str, Any]) -> Any:
         """Return the result of a call with generated methods, of a server of 2025-11-25.
@@ -183,11 +185,14 @@ class ToolTasks:
                 raise
             await self.get(task_id)  # refused, too, if there is no such task
 
-    async def wait_as_call(self, task: StartedTool, on_progress: OnProgress | None, seconds: float | None) -> Any:
+    async def wait_as_call(
+        self, task: StartedTool, on_progress: OnProgress | None, seconds: float | None, used_seconds: float = 0.0
+    ) -> Any:
         """Wait for a task with the time limits of a call, and cancel it if the wait ends before."""
         limits = self._session.limits
         try:
-            return await self.wait(task, on_progress, limits.call_seconds if seconds is None else seconds)
+            seconds = limits.call_seconds if seconds is None else seconds
+            return await self.wait(task, on_progress, seconds, used_seconds)
         except (RequestRefused, TaskCancelled):
             raise
         except BaseException:
@@ -198,7 +203,9 @@ class ToolTasks:
     async def _wait_for_call(self, task_id: str) -> Any:
         return await self.wait_as_call(self.started("", task_id), None, None)
 
-    async def wait(self, task: StartedTool, on_progress: OnProgress | None, seconds: float | None) -> Any:
+    async def wait(
+        self, task: StartedTool, on_progress: OnProgress | None, seconds: float | None, used_seconds: float = 0.0
+    ) -> Any:
         """Wait for a task, and return the result of its tool.
 
         Raises:
@@ -207,14 +214,17 @@ class ToolTasks:
             RequestTimedOut: The time limit is over.
         """
         if self._session.is_stateless:
-            return await self._watch(task, on_progress, seconds)
+            limits = self._session.limits
+            wait = TaskWait(seconds, limits.max_call_seconds, on_progress, used_seconds)
+            return await self._watch(task, wait)
         try:
             raw = await self._ask(
                 "tasks/result",
                 {"taskId": task.task_id},
                 on_progress=on_progress,
                 token=task.token,
-                seconds=float("inf") if seconds is None else seconds,
+                timeout_seconds=float("inf") if seconds is None else seconds,
+                used_seconds=used_seconds,
             )
         except RequestRefused:
             found = await self.get(task.task_id)
@@ -223,9 +233,8 @@ class ToolTasks:
             raise
         return await self._engine.read_tool_result(raw, task.tool)
 
-    async def _watch(self, task: StartedTool, on_progress: OnProgress | None, seconds: float | None) -> Any:
+    async def _watch(self, task: StartedTool, wait: TaskWait) -> Any:
         task_id = task.task_id
-        wait = TaskWait(seconds, self._session.limits.max_call_seconds, on_progress)
         async with AsyncExitStack() as stack:
             changes = await self._subscribe(task_id, wait, stack)
             while True:
@@ -290,7 +299,8 @@ class ToolTasks:
             )
         responses = await input_required.collect_input(self._session, _CALL, required, self._engine.connection.context)
         wait.pause(since)
-        await self._ask("tasks/update", {"taskId": task_id, "inputResponses": responses})
+        with self._engine.connection.deadlines.limit(wait.request_seconds()):
+            await self._ask("tasks/update", {"taskId": task_id, "inputResponses": responses})
 
     async def _outcome(self, found: DescribedTask, tool: str) -> Any:
         if found.status == "cancelled":
@@ -305,18 +315,11 @@ class ToolTasks:
         error = self._decode(_decode_error, raw, "tasks/get")
         raise RequestRefused(_CALL, self._engine.tool_error(ErrorResponse(None, error.code, error.message, raw)))
 
-    async def _ask(
-        self,
-        method: str,
-        params: Mapping[str, Any],
-        *,
-        on_progress: OnProgress | None = None,
-        token: int | None = None,
-        seconds: float | None = None,
-    ) -> Raw:
+    async def _ask(self, method: str, params: Mapping[str, Any], **options: Any) -> Raw:
+        """Return the result of a request; *options* are others of `OutgoingRequest`."""
         if not self._session.is_stateless:
             self._engine.declared.require(method)
-        raw = await self._engine.ask_json(method, params, on_progress=on_progress, token=token, timeout_seconds=seconds)
+        raw = await self._engine.ask_json(method, params, **options)
         # The result of `tasks/get` must be complete, but the examples in "Task Execution Errors" have `task`.
         check_result_type(raw, method, self._engine.server, *(("task",) if method == "tasks/get" else ()))
         return raw

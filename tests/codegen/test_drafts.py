@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mcpgen.codegen.commands import build, check
+from mcpgen.codegen.document_facts import era_of
 from mcpgen.codegen.pinned import SchemaRoom
 from tests.codegen import drafts
 from tests.codegen.packages import load_folder
@@ -267,3 +268,7 @@ def test_the_summary_escapes_names_of_the_document(tmp_path: Path) -> None:
     document["$defs"]["ListToolsRequest"]["properties"]["method"]["const"] = "\x1b]0;title\x07"
 
     assert "* The request \\x1b]0;title\\x07, sent by" in run(document, tmp_path, "--based-on", BASE).stdout
+
+
+def test_a_method_that_is_no_text_shows_no_era() -> None:
+    assert era_of({"$defs": {"A": {"properties": {"method": {"const": ["initialize"]}}}}}) is None

@@ -82,8 +82,8 @@ async def _open_all(
             for name, connection in connections.items():
                 tasks.start_soon(open_one, name, connection)
     except BaseException:
-        for client in clients.values():
-            await client.close()
+        # All at once: a process that does not exit by itself takes some seconds.
+        await ClientGroup(clients, failures, _MAX_CALL_SECONDS).close()
         raise
     if not clients:
         raise NoServerConnected(failures)

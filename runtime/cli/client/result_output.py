@@ -40,6 +40,10 @@ _EXTENSIONS: Final = {
 # How many numbers are tried for one file name.
 _MAX_FILES: Final = 1000
 
+# The last number of the files of each name that this process has saved: a result can have 10,000 images, and to try all
+# numbers for each of them would take minutes.
+_last_numbers: Final[dict[tuple[str, str], int]] = {}
+
 
 class ResultOutput:
     """Write results. Each method returns the exit status.
@@ -152,7 +156,9 @@ def _save(folder: str, data: bytes, kind: str, media_type: object) -> Path:
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
     extension = _extension(media_type)
-    for number in range(1, _MAX_FILES):
+    name = folder, f"{kind}{extension}"
+    for number in range(_last_numbers.get(name, 0) + 1, _MAX_FILES):
+        _last_numbers[name] = number
         path = Path(folder) / f"{kind}-{number}{extension}"
         try:
             with path.open("xb") as file:

@@ -42,6 +42,9 @@ ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 # A token is renewed a little before it expires, so that it does not expire on its way.
 _LEEWAY_SECONDS: Final = 30.0
 _MAX_SHOWN_CHARS: Final = 300
+
+# A JWT with groups has 10 KiB. To encode a megabyte of tokens and secrets for a form takes half a second.
+_MAX_TOKEN_CHARS: Final = 64 * 1024
 _MAX_SECONDS: Final = 10**15
 _TYPES: Final = frozenset({"bearer", "dpop"})
 
@@ -211,6 +214,8 @@ def decode_tokens(body: bytes) -> Reply:
         raise InvalidReply("the token has a lifetime that makes no sense (`expires_in`)")
     if reply.issued_token_type is None and reply.token_type.lower() not in _TYPES:
         raise InvalidReply("the token has an unknown type (`token_type`)")
+    if max(len(reply.access_token), len(reply.refresh_token or "")) > _MAX_TOKEN_CHARS:
+        raise InvalidReply(f"a token has more than {_MAX_TOKEN_CHARS} characters")
     if not reply.access_token or any(not "!" <= each <= "~" for each in reply.access_token):
         raise InvalidReply("the access token is empty, or has characters that a header cannot contain")
     return reply

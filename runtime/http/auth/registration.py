@@ -39,6 +39,7 @@ _IN_ADVANCE: Final = "register a client there, and pass OAuth(client_id=…)"
 
 _POST: Final = "client_secret_post"
 _NONE: Final = "none"
+_MAX_CREDENTIAL_CHARS: Final = 16 * 1024  # to encode a megabyte for a form takes half a second
 _MAX_LISTED: Final = 1000  # of the redirect URIs in a reply; the client has sent one
 _LOOPBACK_PORT: Final = re.compile(r"^(http://(?:localhost|127\.0\.0\.1|\[::1\])):\d+(?=/|$)")
 
@@ -67,8 +68,8 @@ class Registration(Struct, frozen=True, omit_defaults=True):
 
 
 class _Reply(Struct):
-    client_id: Annotated[str, Meta(min_length=1)]
-    client_secret: str | None = None
+    client_id: Annotated[str, Meta(min_length=1, max_length=_MAX_CREDENTIAL_CHARS)]
+    client_secret: Annotated[str, Meta(max_length=_MAX_CREDENTIAL_CHARS)] | None = None
     token_endpoint_auth_method: str | None = None
     client_secret_expires_at: float | None = None
     redirect_uris: Any = None
@@ -142,8 +143,8 @@ def decode_registration(body: bytes, *, issuer: str, redirect_uri: str) -> Regis
     The reply counts, and not what was asked for: it may have a secret although the client asked for none.
 
     Raises:
-        LoginFailed: The reply has no client id, asks for a method that the client does not have, or lists only other
-            redirect URIs.
+        LoginFailed: The reply has no client id or a long one, asks for a method that the client does not have, or lists
+            only other redirect URIs.
 
     Spec:
         RFC 7591, section 3.2.1; 2025-11-25, basic/authorization, "Open Redirection".
@@ -153,7 +154,7 @@ def decode_registration(body: bytes, *, issuer: str, redirect_uri: str) -> Regis
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise LoginFailed(
             "the authorization server's reply to the registration is not JSON, lacks `client_id`, or has a field of a "
-            f"wrong type; {_IN_ADVANCE}"
+            f"wrong type or length; {_IN_ADVANCE}"
         ) from None
     method = found.token_endpoint_auth_method or (_NONE if found.client_secret is None else BASIC)
     if method not in (_NONE, BASIC, _POST) or (method != _NONE and found.client_secret is None):

@@ -13,7 +13,7 @@ import httpx
 from anyio.lowlevel import checkpoint
 
 from mcpgen import __version__
-from mcpgen.runtime.errors import McpgenError
+from mcpgen.runtime.errors import McpgenError, UsageError
 from mcpgen.runtime.http.client.connection_pool import ConnectionPool, NoCookies
 from mcpgen.runtime.http.client.http_exchange import (
     CLOSE_SECONDS,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.client.http_exchange import HeaderLines
     from mcpgen.runtime.limits import ClientLimits
 
-__all__ = ["HttpxExchange", "HttpxResponse", "open_client"]
+__all__ = ["HttpxExchange", "HttpxResponse", "open_client", "urls_hidden"]
 
 _UNREACHABLE: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
 
@@ -54,7 +54,8 @@ logging.getLogger("httpx").addFilter(_hide_secrets)
 
 
 @contextmanager
-def _urls_hidden() -> Generator[None]:
+def urls_hidden() -> Generator[None]:
+    """Hide the query and the credentials of the URLs that httpx logs in this block."""
     token = _hides_urls.set(True)
     try:
         yield
@@ -64,15 +65,24 @@ def _urls_hidden() -> Generator[None]:
 
 @asynccontextmanager
 async def open_client(limits: ClientLimits) -> AsyncGenerator[httpx.AsyncClient]:
-    """Open an httpx client that uses the proxies and certificates of the environment."""
+    """Open an httpx client that uses the proxies and certificates of the environment.
+
+    Raises:
+        UsageError: One of these proxies cannot be used.
+    """
     headers = {"User-Agent": f"mcpgen/{__version__}"}
     timeout = httpx.Timeout(limits.open_seconds, read=None, pool=None)
     trust = trusted_certificates()
     if getproxies():  # as httpx reads them; httpx decides which hosts they are for
         unbounded = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-        client = httpx.AsyncClient(
-            headers=headers, timeout=timeout, cookies=NoCookies(), verify=trust, limits=unbounded
-        )
+        try:
+            client = httpx.AsyncClient(
+                headers=headers, timeout=timeout, cookies=NoCookies(), verify=trust, limits=unbounded
+            )
+        except (ImportError, ValueError, httpx.InvalidURL) as error:  # ImportError: SOCKS needs another package
+            raise UsageError(
+                f"a proxy of the environment (HTTP_PROXY, HTTPS_PROXY or ALL_PROXY) cannot be used: {error}"
+            ) from None
     else:
         pool = ConnectionPool(trust, limits.max_connections)
         client = httpx.AsyncClient(headers=headers, timeout=timeout, cookies=NoCookies(), transport=pool)
@@ -112,7 +122,7 @@ class HttpxExchange:
             lines = [(name.encode("ascii"), value.encode("utf-8")) for name, value in (*self._headers, *headers)]
             request = self._client.build_request(verb, address.url, headers=lines, content=body, timeout=self._timeout)
             # httpx would follow redirects to other origins, too.
-            with _urls_hidden():
+            with urls_hidden():
                 response = await self._client.send(request, auth=self._auth, stream=True, follow_redirects=False)
         except _UNREACHABLE as error:
             raise ServerUnreachable(url=address.shown, reason=system_message(error)) from error

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import base64
 import io
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mcpgen.runtime.cli.client.result_output import ResultOutput, content_lines
 from mcpgen.runtime.cli.client.terminal import Screen
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def image(media_type: str) -> dict[str, Any]:
@@ -44,6 +42,20 @@ def test_what_is_there_stays(tmp_path: Path) -> None:
     assert b"mine" == (tmp_path / "image-1.png").read_bytes()
     assert not (tmp_path / "elsewhere").exists()
     assert b"abc" == (tmp_path / "image-3.png").read_bytes()
+
+
+def test_each_file_is_opened_once_however_many_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+    opened = Path.open
+
+    def noting(self: Path, *args: Any) -> Any:
+        tried.append(self.name)
+        return opened(self, *args)
+
+    monkeypatch.setattr(Path, "open", noting)
+    list(content_lines([image("image/png")] * 50, str(tmp_path)))
+
+    assert tried == [f"image-{number}.png" for number in range(1, 51)]
 
 
 def test_every_kind_of_content_has_its_line() -> None:

@@ -241,6 +241,22 @@ async def test_the_time_limit_of_a_call_holds_while_the_server_does_not_describe
             await client.call_tool("slow", timeout_seconds=0.1)
 
 
+@pytest.mark.slow
+async def test_the_time_limit_of_a_call_holds_while_the_server_does_not_take_the_input_of_its_task(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with connected(Bakery(), "2026-07-28", elicit=lambda *_: ElicitResult(action="decline")) as client:
+        tasks = client._engine.tool_tasks
+        ask = tasks._ask
+
+        async def silent(method: str, params: Any, **options: Any) -> Any:
+            return await (anyio.sleep_forever() if method == "tasks/update" else ask(method, params, **options))
+
+        monkeypatch.setattr(tasks, "_ask", silent)
+        with anyio.fail_after(PATIENCE_SECONDS), pytest.raises(RequestTimedOut, match="the task of the tool did not"):
+            await client.call_tool("ask", timeout_seconds=0.5)
+
+
 async def test_a_wait_can_be_cancelled_although_the_server_never_stops_reporting_its_task() -> None:
     wait = TaskWait(None, 600, None)
     rounds = 0

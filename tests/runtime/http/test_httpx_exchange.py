@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import anyio
 import httpx
+import pytest
 from anyio.lowlevel import checkpoint
 
+from mcpgen import UsageError, connect
 from mcpgen.runtime.http.client.httpx_exchange import HttpxResponse
 
 if TYPE_CHECKING:
@@ -41,3 +44,17 @@ def test_many_small_chunks_are_read_in_several_turns_of_the_event_loop() -> None
 
     assert 10_000 == anyio.run(read)
     assert len(turns) > 20
+
+
+@pytest.mark.parametrize("proxy", ["foo://x", "socks5://127.0.0.1:1", "http://[::1"])
+def test_a_proxy_that_cannot_be_used_is_an_error_of_the_environment(
+    proxy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    monkeypatch.setitem(sys.modules, "socksio", None)
+
+    async def reach() -> None:
+        with pytest.raises(UsageError, match="a proxy of the environment"):
+            await connect("http://127.0.0.1:9/mcp")
+
+    anyio.run(reach)

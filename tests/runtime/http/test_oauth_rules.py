@@ -603,7 +603,15 @@ def test_the_reply_to_a_registration_decides_how_the_client_authenticates(
 @spec("2026-07-28", "basic/authorization/index#client-registration", "a557c9d2")
 @pytest.mark.parametrize(
     "reply",
-    [b"", b"[]", b"{}", b'{"client_id": ""}', b'{"client_id": "c", "token_endpoint_auth_method": "private_key_jwt"}'],
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"client_id": ""}',
+        b'{"client_id": "c", "token_endpoint_auth_method": "private_key_jwt"}',
+        b'{"client_id": "%s"}' % (b"c" * 16_385),
+        b'{"client_id": "c", "client_secret": "%s"}' % (b"s" * 16_385),
+    ],
 )
 def test_a_registration_without_usable_credentials_is_refused(reply: bytes) -> None:
     with pytest.raises(LoginFailed):
@@ -683,6 +691,11 @@ def test_credentials_of_http_basic_are_encoded_as_a_form_first() -> None:
         (b'{"access_token": "t", "token_type": "mac"}', "unknown type"),
         (b'{"access_token": "a\\r\\nX: y", "token_type": "Bearer"}', "has characters that a header cannot contain"),
         (b'{"access_token": "", "token_type": "Bearer"}', "is empty, or"),
+        (b'{"access_token": "%s", "token_type": "Bearer"}' % (b"t" * 65_537), "more than 65536 characters"),
+        (
+            b'{"access_token": "t", "token_type": "Bearer", "refresh_token": "%s"}' % (b"r" * 65_537),
+            "more than 65536 characters",
+        ),
         (b'{"access_token": "t", "token_type": "Bearer", "expires_in": "nan"}', "a lifetime that makes no sense"),
         (b'{"access_token": "t", "token_type": "Bearer", "expires_in": "inf"}', "a lifetime that makes no sense"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import ssl
@@ -273,6 +274,18 @@ async def test_redirects_of_metadata_are_not_followed() -> None:
         await refused(world)
 
         assert [] == other.asked
+
+
+async def test_no_log_shows_the_query_of_the_server(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with login_world() as world:
+        world.overrides[PRM] = (404, {}, b"")  # so that the client tries the URL with the query
+        async with connect(f"{world.url}?key=hunter2", auth=world.oauth()):
+            pass
+
+        assert world.asked.count(f"GET {PRM}") > 1
+    assert f"{PRM} " in caplog.text  # httpx logs the URL
+    assert [] == [each for each in caplog.messages if "hunter2" in each]
 
 
 async def test_a_long_document_is_not_read_to_its_end() -> None:

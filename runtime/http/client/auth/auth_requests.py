@@ -20,6 +20,7 @@ from mcpgen import __version__
 from mcpgen.runtime.http.client.auth.address_guard import RefusedHost, is_address
 from mcpgen.runtime.http.client.connection_pool import ConnectionPool, NoCookies
 from mcpgen.runtime.http.client.http_exchange import CLOSE_SECONDS, system_message, trusted_certificates
+from mcpgen.runtime.http.client.httpx_exchange import urls_hidden
 from mcpgen.runtime.http.errors import LoginFailed
 
 if TYPE_CHECKING:
@@ -100,7 +101,8 @@ class AuthRequests:
                     request = client.build_request(
                         verb, url, headers={**_HEADERS, **headers}, data=form, content=content
                     )
-                    response = await client.send(request, stream=True)
+                    with urls_hidden():  # that of the metadata has the query of the server's URL
+                        response = await client.send(request, stream=True)
                     try:
                         return AuthReply(
                             response.status_code, await _read(response), response.headers.get("dpop-nonce")
