@@ -257,17 +257,22 @@ class ClientGroup:
     async def _within(self, search: Awaitable[T], method: str, options: CallOptions) -> T:
         """Return what *search* finds in the lists of the servers, within the time of a call.
 
-        Each page of a list has a time limit of its own, and a server can send a thousand pages.
+        Each page of a list has a time limit of its own, and a server can send a thousand pages. The call has what the
+        search leaves of `timeout_seconds`.
 
         Raises:
             RequestTimedOut: The time is over.
         """
         seconds = options.get("timeout_seconds")
-        if not isinstance(seconds, int | float) or not seconds > 0:  # the call itself refuses a wrong one
-            seconds = self._max_call_seconds
-        with anyio.move_on_after(seconds):
-            return await search
-        raise RequestTimedOut(method, seconds)
+        is_given = isinstance(seconds, int | float) and seconds > 0  # the call itself refuses a wrong one
+        limit = seconds if is_given and seconds is not None else self._max_call_seconds
+        with anyio.move_on_after(limit) as scope:
+            found = await search
+            left = round(scope.deadline - anyio.current_time(), 2)
+            if is_given and 0 < left < limit:
+                options["timeout_seconds"] = left
+            return found
+        raise RequestTimedOut(method, limit)
 
     async def _listing(self, listing: str, key: str, value: str) -> list[str]:
         """Return the servers in whose list an item has the value *value* of *key*."""

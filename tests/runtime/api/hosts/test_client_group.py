@@ -241,6 +241,26 @@ async def test_a_server_whose_list_never_ends_holds_nobody_up() -> None:
         assert "a" == (await group.call_tool("a_tell")).text
 
 
+async def test_a_call_has_the_time_that_the_search_for_its_server_leaves() -> None:
+    slow = Server("a", version="1")
+
+    @slow.resource("a:slow")
+    async def wait() -> str:
+        await anyio.sleep_forever()
+        return ""
+
+    @slow.middleware
+    async def delay(params: Any, context: Any, call_next: Any) -> Any:
+        if context.method == "resources/list":
+            await anyio.sleep(0.5)
+        return await call_next(params, context)
+
+    async with await group_of(a=slow) as group:
+        with pytest.raises(RequestTimedOut, match="resources/read was not answered within") as late:
+            await group.read_resource("a:slow", timeout_seconds=2)
+        assert late.value.seconds <= 1.5
+
+
 async def test_errors_name_the_server() -> None:
     async with await group_of(a=shop("a"), b=shop("b")) as group:
         with pytest.raises(RequestRefused, match="nope") as refused:
