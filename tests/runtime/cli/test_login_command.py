@@ -256,6 +256,15 @@ async def test_without_a_login_page_the_error_names_options_of_the_commands(desk
         assert (1, True) == (status, advice in seen)
 
 
+async def test_a_token_that_is_bound_to_an_unknown_key_is_for_the_operator(desk: Desk) -> None:
+    """The commands have no option `dpop`."""
+    async with login_world() as world:
+        world._issue = lambda scopes: {"access_token": "bound", "token_type": "DPoP"}  # type: ignore[method-assign]
+        status, _, seen = await log_in(desk, world)
+
+        assert (1, True) == (status, "although none was sent; tell the operator of the authorization server" in seen)
+
+
 @pytest.mark.parametrize("command", ["login", "logout"])
 async def test_a_url_that_is_none_is_a_wrong_use(desk: Desk, command: str) -> None:
     terminal = await desk.terminal(command, "example.com")
