@@ -267,7 +267,8 @@ class _Fit:
                 )
             elif name and ours[name] != each.code:
                 said = f"the document gives {name} the code {ours[name]}, which is used instead of {each.code}"
-                self._note(f"[[errors]] of {self.base}: {said}", error_pointer(self._document, name))
+                hint = "If this code is wrong, correct it in the document."
+                self._note(f"[[errors]] of {self.base}: {said}", error_pointer(self._document, name), hint)
                 fitting.append(replace(each, code=ours[name]))
             else:
                 fitting.append(each)
@@ -310,10 +311,10 @@ class _Fit:
                 self._leave_out(f"the capability {path} for {each.name} of {origin}: the document has no such key")
 
     def _leave_out(self, message: str, pointer: str = "") -> None:
-        self._note(f"left out: {message}", pointer)
-
-    def _note(self, message: str, pointer: str) -> None:
         hint = "If the document needs this fact, state it in your overlay (`--overlay FILE`)."
+        self._note(f"left out: {message}", pointer, hint)
+
+    def _note(self, message: str, pointer: str, hint: str) -> None:
         self.unfit.append(Diagnostic(code="MG317", severity="warning", pointer=pointer, message=message, hint=hint))
 
 

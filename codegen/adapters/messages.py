@@ -246,7 +246,9 @@ class Messages:
         """Return the case of a code that only the newer side defines: the error keeps it if it matches its type."""
         if not (definition := self._defined(code)):
             return None
-        reason = f"{self._builder.target.label} defines the error code {code} differently."
+        reason = (
+            f"{self._builder.target.label} defines the error code {code}, but this error does not match the definition."
+        )
         return ErrorCase(code=code, to=_INTERNAL_ERROR, reason=reason, definition=definition, target=self._target.label)
 
     def _foreign(self, code: int) -> ErrorCase | None:

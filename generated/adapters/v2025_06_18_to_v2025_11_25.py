@@ -75,7 +75,9 @@ _OLD: Final = Fields("v2025_06_18")
 
 NOT_IN_2025_11_25: Final = "2025-11-25 does not define this key."
 NOT_VALID_IN_2025_11_25: Final = "2025-11-25 does not allow this value there."
-ERROR_32042_IN_2025_11_25: Final = "2025-11-25 defines the error code -32042 differently."
+ERROR_32042_IN_2025_11_25: Final = (
+    "2025-11-25 defines the error code -32042, but this error does not match the definition."
+)
 ERROR_32022_IN_2025_11_25: Final = "2025-11-25 does not define the error code -32022."
 ERROR_32021_IN_2025_11_25: Final = "2025-11-25 does not define the error code -32021."
 ERROR_32020_IN_2025_11_25: Final = "2025-11-25 does not define the error code -32020."

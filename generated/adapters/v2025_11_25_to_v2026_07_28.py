@@ -141,9 +141,15 @@ TOOL_EXECUTION: Final = "2026-07-28 has no `execution` on tools: a client does n
 CHANGED_ROOTS_CAPABILITY: Final = "2026-07-28 has no `listChanged` in the `roots` capability."
 TASK_CAPABILITIES: Final = "2026-07-28 has no `tasks` capability."
 URL_ELICITATION_ERROR: Final = "2026-07-28 has no error code -32042: a server asks for URL elicitation inside a result."
-ERROR_32022_IN_2026_07_28: Final = "2026-07-28 defines the error code -32022 differently."
-ERROR_32021_IN_2026_07_28: Final = "2026-07-28 defines the error code -32021 differently."
-ERROR_32020_IN_2026_07_28: Final = "2026-07-28 defines the error code -32020 differently."
+ERROR_32022_IN_2026_07_28: Final = (
+    "2026-07-28 defines the error code -32022, but this error does not match the definition."
+)
+ERROR_32021_IN_2026_07_28: Final = (
+    "2026-07-28 defines the error code -32021, but this error does not match the definition."
+)
+ERROR_32020_IN_2026_07_28: Final = (
+    "2026-07-28 defines the error code -32020, but this error does not match the definition."
+)
 RESOURCE_NOT_FOUND: Final = "2026-07-28 has no error code -32002: an unknown resource is an invalid parameter."
 ERROR_32099_IN_2026_07_28: Final = "2026-07-28 reserves this error code for the specification."
 INPUT_REQUESTS: Final = (

@@ -117,7 +117,7 @@ def logout(*, url: str) -> None:
         oauth = terminal_login()
     except UsageError as error:
         raise click.UsageError(sentence(error)) from None
-    _run(lambda screen: _log_out(screen, url, oauth))
+    _run(lambda screen: _log_out(screen, url, oauth), what="logout")
 
 
 async def _log_in(screen: Screen, url: str, oauth: OAuth, login: Callable[..., OAuth]) -> None:
@@ -172,12 +172,13 @@ async def _log_out(screen: Screen, url: str, oauth: OAuth) -> None:
     screen.line(f"You are logged out of {shown}." if found else f"You were not logged in to {shown}.")
 
 
-def _run(work: Callable[[Screen], Awaitable[None]]) -> None:
+def _run(work: Callable[[Screen], Awaitable[None]], *, what: str = "login") -> None:
     try:
         anyio.run(work, Screen(sys.stdout))
     except McpgenError as error:
         screen = Screen(sys.stderr)
-        text = error_text(error).replace(_HEADER_OPTIONS, f"{_HEADER_OPTIONS}, to the other commands")
+        text = error_text(error).replace("the login failed", f"the {what} failed", 1)
+        text = text.replace(_HEADER_OPTIONS, f"{_HEADER_OPTIONS}, to the other commands")
         for name in _NO_FIELDS:
             text = text.replace(f"`{name}`", f"`{_OPTIONS[name]}`")
         screen.line(f"{screen.paint('Error:', 'bad')} {text}")

@@ -44,7 +44,9 @@ _OPTIONS: Final = {
     "pass it as `issuer`": "run `mcpgen login --issuer ISSUER URL`",
     "pass its URL as `issuer`": "run `mcpgen login --issuer ISSUER URL`",
     "pass OAuth(…, issuer=…)": "run `mcpgen login --client-id ID --issuer ISSUER URL`",
+    "pass dpop='on'": "tell the operator of the authorization server",
     "use ClientCredentials": "get a token in another way, and pass --bearer-env, or --header",
+    "with FileTokenStore(folder) or the environment variable": "with the environment variable",
     "`revisions` has to allow": "`--revision` has to allow",
 }
 

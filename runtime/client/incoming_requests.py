@@ -236,8 +236,8 @@ class IncomingRequests:
         if session.server is None and message.method in _OURS:
             raise RequestError(
                 ErrorCode.METHOD_NOT_FOUND,
-                "a server must not send this request; check that it is an MCP server, and not a program that repeats "
-                "its input",
+                "the server sent a request that only clients send; check that the server is an MCP server, and not a "
+                "program that repeats its input",
             )
         if session.server is None:
             raise RequestError(ErrorCode.METHOD_NOT_FOUND, "the handshake is not complete; send requests after it")

@@ -85,6 +85,11 @@ class Extension:
         self._revisions = None if revisions is None else frozenset(selected_revisions(revisions))
         if self.package is not None:
             register_extension(self.package)  # so that `mcpgen.testing` and adapters know its messages
+        if handlers is not None and self.package is None:
+            raise UsageError(
+                f"`handlers` of {self.id} needs the package of the extension, not only its identifier; pass a package "
+                "that `mcpgen build --extension` wrote, or leave `handlers` out"
+            )
         if handlers is not None and self._methods is None:
             raise UsageError(f"{self.id} has no messages, so it needs no `handlers`; leave the argument out")
 

@@ -331,7 +331,7 @@ def _is_folder(path: str) -> bool:
 
 def _reason(error: Exception, program: str, *, is_file: bool) -> str:
     if isinstance(error, FileNotFoundError) and " " in program:
-        return "the program does not exist; in a list, write each argument as a separate item"
+        return "the program does not exist; write each argument as a separate word, or as a separate item of a list"
     if isinstance(error, FileNotFoundError) and program.endswith(".py") and not is_file:
         return f"there is no file {program}"
     if isinstance(error, FileNotFoundError | PermissionError) and program.endswith(".py"):

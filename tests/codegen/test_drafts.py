@@ -136,14 +136,18 @@ def test_a_capability_that_the_document_lacks_is_named_with_the_overlay_that_wan
 
 def test_what_does_not_fit_is_left_out_with_its_place_and_reason(tmp_path: Path) -> None:
     result = run(drafts.other_error_codes(), tmp_path, "--based-on", BASE, "--json")
-    unfit = {each["pointer"]: each["message"] for each in json.loads(result.stdout)["diagnostics"]}
+    diagnostics = json.loads(result.stdout)["diagnostics"]
+    unfit = {each["pointer"]: each["message"] for each in diagnostics}
+    hints = {each["pointer"]: each["hint"] for each in diagnostics}
     codes = {each.name: each.value for each in load_folder(tmp_path / "out" / "vnext", "unfit").methods.ErrorCode}
 
     assert 0 == result.exit_code
     assert {"MG317", "MG130"} == {code for code, _ in findings(result)}
     assert "matches nothing" in unfit["/$defs/SubscriptionsListenResult/properties/resultType/default"]
     assert "the code -32001, which is used instead of -32020" in unfit["/$defs/HeaderMismatchError"]
+    assert "correct it in the document" in hints["/$defs/HeaderMismatchError"]  # an overlay would contradict it
     assert "no UnsupportedProtocolVersionError" in unfit[""]
+    assert "state it in your overlay" in hints[""]
     assert (-32001, -32050) == (codes["HEADER_MISMATCH"], codes["BUSY"])
     assert "UNSUPPORTED_PROTOCOL_VERSION" not in codes
 

@@ -211,6 +211,7 @@ def test_wrong_arguments_are_explained() -> None:
         ("must be an instance of a subclass", lambda: Server("a").extend(rooms(), Other())),
         ("must be an instance of a subclass", lambda: Server("a").extend(rooms(), rooms().ServerHandlers)),
         ("has no messages", lambda: Server("a").extend(apps, Other())),
+        ("not only its identifier; pass a package", lambda: Server("a").extend("com.example/rooms", Other())),
         ("neither the package of an extension", lambda: Server("a").extend(pytest)),
         ("`settings` must be a mapping", lambda: Server("a").extend(rooms(), settings=[])),  # type: ignore[arg-type]
         ("`settings` is not JSON", lambda: Server("a").extend(rooms(), settings={"a": object()})),

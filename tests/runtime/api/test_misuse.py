@@ -168,7 +168,7 @@ def test_a_native_revision_that_is_none_is_named_with_its_argument(revision: Any
     ("command", "said"),
     [
         ("missing.py", "there is no file missing.py"),
-        (["python server.py"], "in a list, write each argument as a separate item"),
+        (["python server.py"], "write each argument as a separate word, or as a separate item of a list"),
         ("localhost:8000/mcp", "did you mean http://localhost:8000/mcp?"),
         ("[::1]:8000", "did you mean http://[::1]:8000?"),
         ("https:/example.com/mcp", "did you mean https://example.com/mcp?"),

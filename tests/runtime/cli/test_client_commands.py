@@ -417,7 +417,7 @@ def test_a_program_that_sends_everything_back_is_no_server() -> None:
     status, _, err = run("inspect", "cat")
 
     assert 1 == status
-    assert "a server must not send this request; check that it is an MCP server, and not a program" in err
+    assert "a request that only clients send; check that the server is an MCP server, and not a program" in err
 
 
 @pytest.mark.parametrize(

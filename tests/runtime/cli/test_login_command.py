@@ -162,6 +162,16 @@ async def test_a_logout_works_if_the_tokens_cannot_be_revoked(desk: Desk) -> Non
         assert "the access token could not be revoked: the authorization server answered 500" in err  # it is tried, too
 
 
+async def test_a_logout_that_fails_is_not_called_a_login(desk: Desk, tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    taken.touch()
+    desk.environment["XDG_STATE_HOME"] = str(taken)
+    status, _, err = await desk.run("logout", "https://example.com/mcp")
+
+    assert (1, True) == (status, err.startswith("Error: the logout failed: "))
+    assert "choose another folder, with the environment variable XDG_STATE_HOME" in err
+
+
 async def test_a_client_that_is_registered_can_be_named(desk: Desk) -> None:
     desk.environment["SECRET"] = "s3cret"  # noqa: S105 (of a test)
     async with login_world() as world:
@@ -254,6 +264,15 @@ async def test_without_a_login_page_the_error_names_options_of_the_commands(desk
 
         advice = "no login page; get a token in another way, and pass --bearer-env, or --header, to the other commands"
         assert (1, True) == (status, advice in seen)
+
+
+async def test_a_token_that_is_bound_to_an_unknown_key_is_for_the_operator(desk: Desk) -> None:
+    """The commands have no option `dpop`."""
+    async with login_world() as world:
+        world._issue = lambda scopes: {"access_token": "bound", "token_type": "DPoP"}  # type: ignore[method-assign]
+        status, _, seen = await log_in(desk, world)
+
+        assert (1, True) == (status, "although none was sent; tell the operator of the authorization server" in seen)
 
 
 @pytest.mark.parametrize("command", ["login", "logout"])
