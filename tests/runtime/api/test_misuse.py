@@ -112,6 +112,7 @@ async def test_a_request_says_which_of_its_options_is_wrong(options: dict[str, A
             "connect() has no option `timeout_seconds`; time limits are options of ClientLimits: ",
         ),
         ({"elicitt": None}, "connect() has no option `elicitt`; did you mean `elicit`?"),
+        ({"protocol_version": "2025-11-25"}, "connect() has no option `protocol_version`; the options are elicit, "),
         ({"native_revison": None}, "connect() has no option `native_revison`; did you mean `native_revision`?"),
         (
             {"elicit": lambda params: params},
