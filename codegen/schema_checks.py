@@ -111,10 +111,11 @@ class _Walk:
         """Warn about a type in the root: it has no name, and only definitions become bindings."""
         nameless = [name for name in self.document if name in CHECKS and name not in ANNOTATIONS | ROOT_ONLY | {"$ref"}]
         if nameless:
+            listed = ", ".join(f"`{name}`" for name in nameless)
             yield Diagnostic(
                 code="MG116",
                 severity="warning",
-                message=f"the root of the document describes a type ({', '.join(nameless)}), which is ignored",
+                message=f"the root of the document describes a type, which is ignored; its keywords: {listed}",
                 hint=f"Move it to a definition under `{self.home}`.",
             )
 

@@ -343,7 +343,7 @@ def _write(target: Path, content: bytes) -> None:
 
 def _differs(message: str, path: tuple[str | int, ...]) -> Diagnostic:
     hint = (
-        "If the official document has changed, review the change. `mcpgen schema add` adds the new document: that of a "
-        "revision under another label, that of an extension with `--replace`."
+        "If the official document has changed, review the change, then add the new document with `mcpgen schema add`. "
+        "For a revision, choose another label. For an extension, add `--replace`."
     )
     return Diagnostic(code="MG306", pointer=pointer_to(*path), message=message, hint=hint)

@@ -161,7 +161,7 @@ def refuse_unknown(options: Mapping[str, object], function: str = "connect") -> 
     known = [each for each in (*Options.__annotations__, "native_revision") if each not in lacking]
     for each in options:
         if each not in known:
-            meant = difflib.get_close_matches(each, known, 1)
+            meant = difflib.get_close_matches(each, known, 1, 0.7)  # not `version` for `protocol_version` or `verify`
             hint = f"did you mean `{meant[0]}`?" if meant else f"the options are {', '.join(known)}"
             elsewhere = _ELSEWHERE.get(each)
             advice = hint if elsewhere is None else elsewhere.format(function)

@@ -41,6 +41,8 @@ _OPTIONS: Final = {
     "Http(url, auth=bearer(token)), or headers": "--bearer-env, or --header",
     "pass OAuth(assume_pkce=True)": "run `mcpgen login --assume-pkce URL`",
     "pass OAuth(client_id=…)": "run `mcpgen login --client-id ID URL`",
+    "pass its id: OAuth(client_id=…), or `mcpgen login --client-id`": "run `mcpgen login --client-id ID URL`",
+    "; or pass the URL of such a document: OAuth(client_metadata_url=…)": "",
     "pass it as `issuer`": "run `mcpgen login --issuer ISSUER URL`",
     "pass its URL as `issuer`": "run `mcpgen login --issuer ISSUER URL`",
     "pass OAuth(…, issuer=…)": "run `mcpgen login --client-id ID --issuer ISSUER URL`",

@@ -75,6 +75,18 @@ class CallOptions(TypedDict, total=False):
     """Additional `_meta` of the request. Use keys with a prefix of your own."""
 
 
+def _meant_options(name: str) -> list[str]:
+    """Return the options that *name* resembles: it has a typing mistake, or contains one of their words.
+
+    An argument of a tool, such as ``message``, may have letters in common with ``meta``, but is not meant so.
+    """
+    known = list(CallOptions.__annotations__)
+    words = {option: option.removeprefix("on_").split("_") for option in known}
+    return difflib.get_close_matches(name, known, 1, 0.8) or [
+        option for option in known if any(word in name for word in words[option])
+    ]
+
+
 def check_call_options(options: CallOptions) -> tuple[OnProgress | None, float | None, Mapping[str, object] | None]:
     """Return ``on_progress``, ``timeout_seconds`` and ``meta``.
 
@@ -83,9 +95,11 @@ def check_call_options(options: CallOptions) -> tuple[OnProgress | None, float |
     """
     for each in options:
         if each not in CallOptions.__annotations__:
-            meant = difflib.get_close_matches(each, CallOptions.__annotations__, 1, 0.5)
+            meant = _meant_options(each)
             if each in {"args", "argument", "arguments", "kwargs", "params", "parameters"}:
                 hint = "call_tool(), start_tool() and get_prompt() have `arguments`"
+            elif each == "task":
+                hint = "call start_tool() to start a tool as a task"
             elif meant:
                 hint = f"did you mean `{meant[0]}`?"
             else:

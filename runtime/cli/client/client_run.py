@@ -70,7 +70,10 @@ _FEATURES: Final = {
     "roots/list": "The server asks for roots. Offer them with `--root PATH`.",
     "sampling/createMessage": "The server asks for an answer of a language model, which this command does not have.",
 }
-_NEEDS_TERMINAL: Final = "The server asks the user for input. That needs a terminal, and revision 2025-06-18 or later."
+_NEEDS_TERMINAL: Final = (
+    "The server asks the user for input. That needs a terminal, and revision 2025-06-18 or later for a form, or "
+    "2025-11-25 or later for a URL."
+)
 
 
 def missing_feature(message: str) -> list[str]:

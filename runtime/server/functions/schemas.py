@@ -65,11 +65,17 @@ def _remedy(reason: str, annotation: Annotation) -> str:
         return "remove this constraint, or change the type"
     if "Enums must contain" in reason or "Literal may only contain" in reason:
         return "change the values, or use `str`"
+    if "Enum types must have" in reason:
+        return "add a value to the Enum"
     if "may not contain more than one str-like" in reason:
         return "use one of them, such as `str`"
     if "may not contain more than one array-like" in reason:
         return "use one of them, such as `list`"
-    if "may not contain more than one" in reason or "must be tagged" in reason:
+    if "may not contain more than one int-like" in reason:
+        return "use one of them, such as `int`"
+    if "may not contain more than one dict type" in reason:
+        return "use one of them"
+    if "may not contain more than one" in reason or "Struct types" in reason:
         return "use Structs with tags (`class A(Struct, tag=True)`), or a pydantic model for each"
     return "use a type that msgspec supports: a Struct, a dataclass, a TypedDict, an Enum, a Literal or a built-in one"
 

@@ -71,6 +71,16 @@ async def test_a_client_without_a_choice_teaches_the_next_one_nothing(pinned: st
     [
         ({"args": {}}, "a request has no option `args`; call_tool(), start_tool() and get_prompt() have `arguments`"),
         ({"timeout": 3}, "a request has no option `timeout`; did you mean `timeout_seconds`?"),
+        ({"progress_callback": 3}, "a request has no option `progress_callback`; did you mean `on_progress`?"),
+        ({"on_progres": 3}, "a request has no option `on_progres`; did you mean `on_progress`?"),
+        ({"task": True}, "a request has no option `task`; call start_tool() to start a tool as a task"),
+        (
+            {"message": "x"},
+            (
+                "a request has no option `message`; the options are on_progress, timeout_seconds, meta; arguments of a "
+                "tool or prompt go into one dict, such as {'message': …}"
+            ),
+        ),
         (
             {"title": "x"},
             (
@@ -102,6 +112,7 @@ async def test_a_request_says_which_of_its_options_is_wrong(options: dict[str, A
             "connect() has no option `timeout_seconds`; time limits are options of ClientLimits: ",
         ),
         ({"elicitt": None}, "connect() has no option `elicitt`; did you mean `elicit`?"),
+        ({"protocol_version": "2025-11-25"}, "connect() has no option `protocol_version`; the options are elicit, "),
         ({"native_revison": None}, "connect() has no option `native_revison`; did you mean `native_revision`?"),
         (
             {"elicit": lambda params: params},

@@ -760,7 +760,10 @@ def test_a_script_is_never_asked_and_so_does_not_hang(ours: str) -> None:
     status, out, _ = run("call", COMMAND, "ask")
     assert (0, -32601) == (status, json.loads(out)["code"])
 
-    needed = "The server asks the user for input. That needs a terminal"
+    needed = (
+        "The server asks the user for input. That needs a terminal, and revision 2025-06-18 or later for a form, or "
+        "2025-11-25 or later for a URL."
+    )
     status, out, err = run("call", ours, "ask")
     assert (1, "") == (status, out)
     assert "elicit" in err

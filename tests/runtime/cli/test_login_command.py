@@ -266,6 +266,18 @@ async def test_without_a_login_page_the_error_names_options_of_the_commands(desk
         assert (1, True) == (status, advice in seen)
 
 
+async def test_a_client_that_must_be_registered_is_told_the_option_of_the_command(desk: Desk) -> None:
+    """The commands have no metadata document of a client."""
+    async with login_world() as world:
+        del world.metadata["registration_endpoint"]
+        world.metadata["client_id_metadata_document_supported"] = True
+        terminal = await desk.terminal("login", world.url)
+        status, _, seen = await desk.end(terminal)
+
+        assert 1 == status
+        assert seen.rstrip().endswith("; register a client there, and run `mcpgen login --client-id ID URL`"), seen
+
+
 async def test_a_token_that_is_bound_to_an_unknown_key_is_for_the_operator(desk: Desk) -> None:
     """The commands have no option `dpop`."""
     async with login_world() as world:

@@ -66,6 +66,22 @@ class Tray(Struct):
     extras: list[Literal["milk", "lemon"]]
 
 
+class Size(enum.IntEnum):
+    SMALL = 1
+
+
+class Nothing(enum.Enum):
+    """Has no values."""
+
+
+class Puppy(Struct, tag="Dog"):
+    name: str
+
+
+class Parrot(Struct, tag=True, tag_field="species"):
+    name: str
+
+
 class Opaque:
     pass
 
@@ -307,6 +323,25 @@ def test_what_no_schema_can_say_is_refused_with_function_parameter_and_way_out()
             way_out in message,
             f"{here}.{function.__name__}()" in message,
         ), message
+
+
+def test_the_way_out_of_a_union_that_msgspec_refuses_fits_its_types() -> None:
+    def numbers(a: int | Size) -> None: ...
+    def maps(a: dict[int, str] | dict[str, int]) -> None: ...
+    def empty(a: Nothing) -> None: ...
+    def same_tags(a: Dog | Puppy) -> None: ...
+    def other_keys(a: Dog | Parrot) -> None: ...
+
+    tags = "use Structs with tags (`class A(Struct, tag=True)`), or a pydantic model for each"
+    expected = [
+        (numbers, "use one of them, such as `int`"),
+        (maps, "use one of them"),
+        (empty, "add a value to the Enum"),
+        (same_tags, tags),
+        (other_keys, tags),
+    ]
+
+    assert [way_out for _, way_out in expected] == [refusal(each).rpartition("; ")[2] for each, _ in expected]
 
 
 @pytest.mark.parametrize("module", ["pydantic.fields", "annotated_types"])
