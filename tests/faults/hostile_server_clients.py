@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import anyio
+from msgspec.structs import replace
 
 from mcpgen import ClientLimits, Process, connect
 from mcpgen.runtime.transports.spawner import is_asyncio
@@ -33,6 +34,8 @@ LIMITS: Final = ClientLimits(
 QUICK: Final = ClientLimits(
     probe_seconds=0.2, connect_seconds=3, call_seconds=15, stdin_seconds=0.2, term_seconds=0.2
 )  # for servers that are to be given up
+# For servers that answer, also on a machine that starts them slowly.
+PATIENT: Final = replace(QUICK, probe_seconds=PATIENCE_SECONDS, connect_seconds=PATIENCE_SECONDS)
 
 GOOD: Final = "greet()\nserve()"
 # A server that answers a call when it is asked a second time, and hears of changes.

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 
-import msgspec
 import pytest
 
 from mcpgen import InvalidPayload, NoCommonRevision, RequestRefused
-from tests.faults.hostile_server_clients import NEW, OLD, QUICK, Stopwatch, attacked, judged, words
-from tests.patience import BUSY_SECONDS, PATIENCE_SECONDS
+from tests.faults.hostile_server_clients import NEW, OLD, PATIENT, Stopwatch, attacked, judged, words
+from tests.patience import BUSY_SECONDS
 
 pytestmark = [
     pytest.mark.anyio,
@@ -46,10 +45,9 @@ async def test_a_server_without_a_revision_in_common_is_left_with_a_short_error(
         versions = '["x%d" % n for n in range(40_000)]' if "thousands" in case else '["x" * 1_000_000]'
         code = f"answer(asked(), discovered(supportedVersions={versions}))\nignore_all()"
     # A probe that times out leads to `initialize`, which such a server answers with something else.
-    patient = msgspec.structs.replace(QUICK, probe_seconds=PATIENCE_SECONDS, connect_seconds=PATIENCE_SECONDS)
     for revision in (NEW, None):
         with pytest.raises(NoCommonRevision) as caught:
-            async with attacked(code, revision, limits=patient):
+            async with attacked(code, revision, limits=PATIENT):
                 pass
 
         assert len(str(caught.value)) < 2000
@@ -61,9 +59,9 @@ async def test_a_server_without_a_revision_in_common_is_left_with_a_short_error(
 async def test_a_discovery_that_is_not_valid_is_none(case: str) -> None:
     code = f"answer(asked(), discovered(**json.loads({json.dumps(NO_DISCOVERY[case])!r})))\n"
     with pytest.raises(InvalidPayload):
-        async with attacked(code + "ignore_all()", NEW, limits=QUICK):
+        async with attacked(code + "ignore_all()", NEW, limits=PATIENT):
             pass
-    async with attacked(code + "greet()\nserve()", None, limits=QUICK) as client:
+    async with attacked(code + "greet()\nserve()", None, limits=PATIENT) as client:
         assert ("2025-11-25", "ok") == (client.revision, words(await client.call_tool("x")))
 
 
@@ -72,7 +70,7 @@ async def test_known_revisions_among_thousands_are_found() -> None:
     answer(asked(), discovered(supportedVersions=[f"x{n}" for n in range(20_000)] + [STATELESS] * 1000))
     serve()
     """
-    async with attacked(code, None) as client:
+    async with attacked(code, None, limits=PATIENT) as client:
         assert (NEW, "ok") == (client.revision, words(await client.call_tool("x")))
 
 
@@ -99,7 +97,7 @@ async def test_an_initialize_result_that_is_not_valid_ends_the_conversation(case
     more = json.dumps(INITIALIZED[case])
     code = f"answer(asked('initialize'), {{**initialized({OLD!r}), **json.loads({more!r})}})\nserve()"
     with pytest.raises((InvalidPayload, NoCommonRevision)) as caught:
-        async with judged(code, OLD, limits=QUICK):
+        async with judged(code, OLD, limits=PATIENT):
             pass
 
     assert len(str(caught.value)) < 1000
@@ -136,7 +134,7 @@ ERRORS: dict[str, str] = {
 @pytest.mark.slow
 async def test_a_server_that_refuses_everything_is_left_soon(data: str, code: int, revision: str | None) -> None:
     with Stopwatch() as watch, pytest.raises((NoCommonRevision, RequestRefused)) as caught:
-        async with attacked(f"while True:\n    refuse(asked(), {code}{ERRORS[data]})", revision, limits=QUICK):
+        async with attacked(f"while True:\n    refuse(asked(), {code}{ERRORS[data]})", revision, limits=PATIENT):
             pass
 
     assert len(str(caught.value)) < 2000

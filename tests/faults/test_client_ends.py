@@ -19,7 +19,7 @@ from tests.faults.hostile_server_clients import (
     NEW,
     OLD,
     PATIENCE_SECONDS,
-    QUICK,
+    PATIENT,
     Stopwatch,
     attacked,
     pids,
@@ -59,7 +59,7 @@ WHILE_CALLED = {
 async def test_whoever_waits_is_told_how_the_server_has_ended(how: str, revision: str) -> None:
     code, status = WHILE_CALLED[how]
     with Stopwatch() as watch:
-        async with attacked(f"greet()\nasked()\nos.write(2, b'so long')\n{code}", revision, limits=QUICK) as client:
+        async with attacked(f"greet()\nasked()\nos.write(2, b'so long')\n{code}", revision, limits=PATIENT) as client:
             with pytest.raises((ServerExited, MalformedFrame)) as caught:
                 await client.call_tool("x")
             with pytest.raises(ServerExited) as again:
@@ -179,7 +179,7 @@ STUBBORN = {
 @pytest.mark.slow
 async def test_a_server_that_does_not_end_is_ended(how: str) -> None:
     code, seconds = STUBBORN[how]
-    async with attacked(f"greet()\ntext(asked(), os.getpid())\n{code}", limits=QUICK) as client:
+    async with attacked(f"greet()\ntext(asked(), os.getpid())\n{code}", limits=PATIENT) as client:
         pid = int(words(await client.call_tool("x")))
         with Stopwatch() as watch:
             await client.close()
@@ -204,7 +204,7 @@ CHILDREN = {
 @pytest.mark.slow
 async def test_what_a_server_has_started_ends_with_it(child: str, ends: str) -> None:
     code = f"greet()\n{CHILDREN[child]}\ntext(asked(), 'ok')\nasked('ping')\n{ends}"
-    async with attacked(code, limits=QUICK) as client:
+    async with attacked(code, limits=PATIENT) as client:
         assert "ok" == words(await client.call_tool("x"))
         async with anyio.create_task_group() as group:
 
@@ -247,7 +247,7 @@ async def test_a_server_that_wants_to_write_before_it_ends_can(tmp_path: Path) -
 @pytest.mark.slow
 async def test_calls_of_a_server_that_does_not_read_time_out_and_closing_works(stops: str, revision: str) -> None:
     timed_out = []
-    async with attacked(f"greet()\n{stops}", revision, limits=QUICK) as client:
+    async with attacked(f"greet()\n{stops}", revision, limits=PATIENT) as client:
 
         async def call(number: int) -> None:
             try:
@@ -271,7 +271,7 @@ async def test_calls_of_a_server_that_does_not_read_time_out_and_closing_works(s
 
 async def test_who_waits_for_room_is_told_when_the_server_is_killed() -> None:
     failures = []
-    async with attacked("greet()\nos.write(2, str(os.getpid()).encode())\nforever()", limits=QUICK) as client:
+    async with attacked("greet()\nos.write(2, str(os.getpid()).encode())\nforever()", limits=PATIENT) as client:
 
         async def call() -> None:
             try:

@@ -117,11 +117,11 @@ def test_any_header_is_read_without_an_error(header: str) -> None:
 
 
 def test_a_hostile_header_costs_no_more_than_a_long_one() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     for header in ('a="' * 100_000, "a," * 100_000, '"' * 100_000, "a b " * 100_000, "=" * 100_000):
         parse_challenges(header)
 
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5  # of this process alone; minutes, if it were quadratic
 
 
 def test_the_challenge_for_a_token_is_found_among_others() -> None:
