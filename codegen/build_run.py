@@ -184,8 +184,7 @@ def compare_with_build(given: dict[str, Any]) -> Comparison:
     options = [_with_copies(room, each) for each in chosen(given, needed=False)]
     if any(each.out is None and each != BuildOptions(build_all=each.build_all) for each in options):
         raise click.UsageError(
-            "Without `--out DIR`, `mcpgen check` checks all of generated/. Add `--out DIR`, or leave out the other "
-            "options."
+            "With these options, `mcpgen check` needs `--out DIR`. Add `--out DIR`, or leave these options out."
         )
     found = Comparison()
     if any(each.out is None for each in options):

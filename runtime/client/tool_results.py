@@ -218,13 +218,11 @@ def _make_target(returns: Any) -> _Target:
         msgspec.json.Decoder(kind, dec_hook=any_object)
         (schema,), definitions = msgspec.json.schema_components([kind], schema_hook=any_schema)
     except (TypeError, RecursionError) as error:
-        reason = str(error).partition("\n")[0]
+        reason, remedy = str(error).partition("\n")[0], ""
         if "custom types" in reason:
-            reason, _ = unknown_class_text(kind)
-        raise UsageError(
-            f"`returns` is {returns!r}, which cannot be read from JSON ({reason}); use a Struct, a dataclass, a "
-            "TypedDict, a pydantic model, or a built-in type"
-        ) from error
+            reason, remedy = unknown_class_text(kind)
+        remedy = remedy or "use a Struct, a dataclass, a TypedDict, a pydantic model, or a built-in type"
+        raise UsageError(f"`returns` is {returns!r}, which cannot be read from JSON ({reason}); {remedy}") from error
     if "$ref" in schema:
         schema = {**definitions, **schema.get("$defs", {})}[schema["$ref"].rpartition("/")[2]]
     arms = _arms(returns)

@@ -164,7 +164,7 @@ def _count_calls(calls: int, value: object) -> object:
     spent.calls += calls
     if spent.calls > _MAX_CALLS:
         slow = "values of types that are slow to read, such as IP addresses and paths"
-        spent.problem = f"Expected at most {_MAX_CALLS} {slow}; a fraction counts as {_CALLS_OF_FRACTION} values"
+        spent.problem = f"Expected at most {_MAX_CALLS} {slow}; a fraction such as 1/3 counts as {_CALLS_OF_FRACTION}"
         raise ValueError(spent.problem)
     return value
 

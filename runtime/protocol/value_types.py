@@ -309,7 +309,9 @@ def unknown_class_text(annotation: Annotation) -> tuple[str, str]:
     if found is None or found is annotation:
         return "msgspec does not know this class", ""
     reason = f"msgspec does not know the class {found.__module__}.{found.__qualname__} in it"
-    return reason, "hold a pydantic model in a dataclass, a TypedDict or another model" if uses_pydantic(found) else ""
+    if not uses_pydantic(found):
+        return reason, ""
+    return reason, "put the pydantic model into a dataclass, a TypedDict or another pydantic model instead"
 
 
 def unmarked(value: object) -> object:

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 __all__ = ["NOT_DEFERRED", "EngineTasks", "TaskDeclarations"]
 
-NOT_DEFERRED: Final = 'ctx.defer() needs a tool that can run as a task; register the tool with `task="deferred"`'
+NOT_DEFERRED: Final = (
+    'ctx.defer() needs a tool that can run as a task; register the tool with `task="deferred"`; for a tool of '
+    "`handlers`, pass `tasks` to Server, and return 'optional' from `task_support`"
+)
 
 
 class EngineTasks(Protocol):

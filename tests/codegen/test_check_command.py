@@ -63,7 +63,7 @@ def test_an_option_that_has_no_effect_without_a_folder_is_refused(checkout: Path
     result = run(*options)
 
     assert 2 == result.exit_code
-    assert "Without `--out DIR`, `mcpgen check` checks all of generated/." in result.output
+    assert "With these options, `mcpgen check` needs `--out DIR`." in result.output
 
 
 def test_no_drift_is_status_0_and_a_line_for_each_folder(checkout: Path) -> None:

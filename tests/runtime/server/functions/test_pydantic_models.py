@@ -465,9 +465,15 @@ def test_a_struct_that_holds_a_model_is_refused_with_the_model_and_the_way_out()
     with pytest.raises(UsageError) as failure:
         echo(Holder)
 
-    assert f"(msgspec does not know the class {__name__}.Address in it); hold a pydantic model in a" in str(
+    assert f"(msgspec does not know the class {__name__}.Address in it); put the pydantic model into" in str(
         failure.value
     )
+
+
+async def test_a_struct_of_the_caller_that_holds_a_model_is_refused_with_the_way_out() -> None:
+    async with connect(echo(Person)) as client:
+        with pytest.raises(UsageError, match=r"in it\); put the pydantic model into a dataclass, .* instead$"):
+            await client.call_tool("it", {}, returns=Holder)
 
 
 @pytest.mark.parametrize("kind", [dict[str, Address | Opaque], list[Address | Opaque]])
