@@ -57,8 +57,8 @@ _FIRST_POLL_SECONDS: Final = 0.001
 _POLL_SECONDS: Final = 0.03
 
 # For the system to end a process that was killed, where the event loop cannot be awaited any more. It takes a
-# millisecond, or more than 0.1 s where other processes keep every processor busy.
-_KILL_SECONDS: Final = 1.0
+# millisecond, or more than a second where other processes keep every processor busy.
+_KILL_SECONDS: Final = 5.0
 
 # Standard input, output and error.
 _STANDARD: Final = 3
