@@ -8,11 +8,12 @@ For any other union, `AnyOf` finds the arm by the keys of the value.
 
 from __future__ import annotations
 
+import threading
 import typing
 from typing import TYPE_CHECKING, Annotated, Any, Union
 
 import msgspec
-from msgspec import Struct, StructMeta, ValidationError, field
+from msgspec import UNSET, Struct, StructMeta, ValidationError, field
 from msgspec.structs import force_setattr
 
 from .structs import ConstantsMeta
@@ -118,24 +119,46 @@ class AnyOf(Settler):
             self._arms = tuple(_Candidate(arm) for arm in self.declare())
             self._markers = _markers(self._arms)
             return self.settle(value)
-        if isinstance(value, Struct):  # given by a caller on construction
-            if any(candidate.is_made_of(value) for candidate in self._arms):
-                return value
-            raise ValidationError(self._expected())
-        settled: list[Any] = []
-        errors: list[tuple[_Candidate, str]] = []
-        for candidate in self._arms:
-            if candidate.may_be(value):
-                try:
-                    settled.append(candidate.settle(value))
-                except ValidationError as error:
-                    errors.append((candidate, f"{candidate.name}: {shortened(error)}"))
-        if settled:
-            best = settled[0] if len(settled) == 1 else max(settled, key=_rank)
-            if errors:
-                self._refuse_if_lossy(value, best, errors)
-            return best
-        raise ValidationError(self._reason([text for _, text in errors]))
+        if isinstance(value, Struct):
+            return self._given(value)
+        memory = _thread.memory
+        is_outermost = memory is None
+        if memory is None:
+            memory = _thread.memory = _Memory()
+        try:
+            known = memory.settled.get((id(self), id(value)))
+            if known is None:
+                settled: list[Any] = []
+                errors: list[tuple[_Candidate, str]] = []
+                for candidate in self._arms:
+                    if candidate.may_be(value):
+                        try:
+                            settled.append(candidate.settle(value))
+                        except ValidationError as error:
+                            errors.append((candidate, f"{candidate.name}: {shortened(error)}"))
+                known = memory.settled[id(self), id(value)] = (value, *self._best(value, settled, errors, memory))
+        finally:
+            if is_outermost:
+                _thread.memory = None
+        _, best, reason = known
+        if reason:
+            raise ValidationError(reason)
+        return best
+
+    def _given(self, value: Struct) -> Any:
+        """Return *value*, which a caller has given on construction."""
+        if any(candidate.is_made_of(value) for candidate in self._arms):
+            return value
+        raise ValidationError(self._expected())
+
+    def _best(
+        self, value: Any, settled: list[Any], errors: list[tuple[_Candidate, str]], memory: _Memory
+    ) -> tuple[Any, str]:
+        """Return the best of *settled*, and why *value* is refused; empty if it is not."""
+        if not settled:
+            return None, self._reason([text for _, text in errors])
+        best = settled[0] if len(settled) == 1 else max(settled, key=memory.rank)
+        return best, self._loss(value, best, errors, memory) if errors else ""
 
     def _reason(self, messages: list[str]) -> str:
         """Return the message for a value that no arm accepts, from the *messages* of the arms that tried."""
@@ -144,67 +167,112 @@ class AnyOf(Settler):
         # In brackets, several must not look as if the path of the last one were that of all.
         return messages[0] if len(messages) == 1 else f"No arm of the union fits ({'; '.join(messages)})"
 
-    def _refuse_if_lossy(self, value: Any, best: Any, errors: list[tuple[_Candidate, str]]) -> None:
-        """Refuse *value* if an arm that keeps more keys rejects it only because an integer is written as 1.0.
+    def _loss(self, value: Any, best: Any, errors: list[tuple[_Candidate, str]], memory: _Memory) -> str:
+        """Return the error of an arm that keeps more keys, and rejects *value* only because 1.0 stands for an integer.
 
-        The schema of that arm accepts 1.0 as an integer. Another arm would drop keys silently.
+        The schema of that arm accepts 1.0 as an integer. Another arm would drop keys silently. Empty if there is none.
         """
-        written, is_changed = _with_integers(value)
+        written, is_changed = memory.with_integers(value)
         if not is_changed:
-            return
+            return ""
         for candidate, message in errors:
             try:
                 other = candidate.settle(written)
             except ValidationError:
                 continue
-            if _count_keys(other) > _count_keys(best):
-                raise ValidationError(message)
+            if memory.count_keys(other) > memory.count_keys(best):
+                return message
+        return ""
 
     def _expected(self) -> str:
         return f"Expected {' or '.join(each.name for each in self._arms)}"
 
 
-def _rank(value: Any) -> tuple[int, bool]:
-    """Return how much of its JSON *value* keeps; a class says more of the same than a dict."""
-    return _count_keys(value), isinstance(value, Struct)
-
-
 _CONTAINERS = (dict, list)
 
 
-def _with_integers(value: Any) -> tuple[Any, bool]:
-    """Return a copy of *value* in which 1.0 is the integer 1, and whether it has such a number."""
-    made: list[Any] = [value]
-    pending: list[Any] = [made]
-    copies: dict[int, Any] = {}  # on construction, a value may hold itself
-    is_changed = False
-    while pending:
-        held = pending.pop()
-        for key, each in held.items() if hasattr(held, "items") else enumerate(held):
-            if type(each) is float:
-                if each.is_integer():
-                    held[key], is_changed = int(each), True
-            elif type(each) in _CONTAINERS:
-                if id(each) not in copies:
-                    copies[id(each)] = each.copy()
-                    pending.append(copies[id(each)])
-                held[key] = copies[id(each)]
-    return made[0], is_changed
+class _Memory:
+    """What the searches inside an outermost one have found, until that one ends.
+
+    Several arms may have the same key, and each settles its value. Without a memory, a value that fits two arms at each
+    depth would be searched twice, four times, eight times and so on. What an entry is about is in it, so that its id
+    stays its own.
+
+    Attributes:
+        settled: By union and value: the value, its best arm, and why it is refused.
+    """
+
+    def __init__(self) -> None:
+        self.settled: dict[tuple[int, int], tuple[Any, Any, str]] = {}
+        self._counts: dict[int, tuple[Any, int]] = {}
+        self._copies: dict[int, tuple[Any, Any, bool]] = {}
+
+    def rank(self, value: Any) -> tuple[int, bool]:
+        """Return how much of its JSON *value* keeps; a class says more of the same than a dict."""
+        return self.count_keys(value), isinstance(value, Struct)
+
+    def count_keys(self, value: Any) -> int:
+        """Return the number of keys in the JSON of *value*, at all depths."""
+        pending: list[Any] = [value]
+        count = 0
+        seen: set[int] = set()  # on construction, a value may hold itself
+        while pending:
+            found = pending.pop()
+            at = id(found)
+            if at in self._counts:
+                count += self._counts[at][1]
+                continue
+            members: list[Any] = []
+            if isinstance(found, Struct):
+                members = [each for name in found.__struct_fields__ if (each := getattr(found, name)) is not UNSET]
+                count += len(members)
+            elif isinstance(found, dict):
+                members = [*typing.cast("dict[str, Any]", found).values()]
+                count += len(members)
+            elif isinstance(found, (list, tuple)):
+                members = [*typing.cast("list[Any]", found)]
+            if members and at not in seen:
+                seen.add(at)
+                pending += members
+        self._counts[id(value)] = value, count
+        return count
+
+    def with_integers(self, value: Any) -> tuple[Any, bool]:
+        """Return a copy of *value* in which 1.0 is the integer 1, and whether it has such a number."""
+        made: list[Any] = [value]
+        pending: list[Any] = [made]
+        copies: dict[int, Any] = {}  # on construction, a value may hold itself
+        is_changed = False
+        while pending:
+            held = pending.pop()
+            for key, each in held.items() if hasattr(held, "items") else enumerate(held):
+                if type(each) is float:
+                    if each.is_integer():
+                        held[key], is_changed = int(each), True
+                elif type(each) in _CONTAINERS:
+                    if id(each) in self._copies:
+                        _, held[key], has_changed = self._copies[id(each)]
+                        is_changed = is_changed or has_changed
+                        continue
+                    if id(each) not in copies:
+                        copies[id(each)] = each.copy()
+                        pending.append(copies[id(each)])
+                    held[key] = copies[id(each)]
+        self._copies[id(value)] = value, made[0], is_changed
+        return made[0], is_changed
 
 
-def _count_keys(value: Any) -> int:
-    """Return the number of keys in the JSON of *value*, at all depths."""
-    pending: list[Any] = [msgspec.to_builtins(value)]
-    count = 0
-    while pending:
-        found = pending.pop()
-        if isinstance(found, list):
-            pending.extend(found)  # pyright: ignore[reportUnknownArgumentType]  # of builtins
-        elif isinstance(found, dict):
-            members = typing.cast("dict[str, Any]", found)
-            count += len(members)
-            pending.extend(members.values())
-    return count
+class _Thread(threading.local):
+    """What belongs to one thread.
+
+    Attributes:
+        memory: That of the outermost search that the thread is in; None if it is in none.
+    """
+
+    memory: _Memory | None = None
+
+
+_thread = _Thread()
 
 
 def _markers(arms: tuple[_Candidate, ...]) -> tuple[tuple[str, Settle], ...]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from contextlib import suppress
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -144,3 +146,33 @@ def test_where_the_interpreter_gives_up_the_definition_is_named(monkeypatch: pyt
             build({"$defs": {"A": obj(a=STRING), "B": STRING, "Deep": deep, "Z": ref("Deep")}})
 
         assert [("MG006", "/$defs/Deep")] == [(each.code, each.pointer) for each in refused.value.diagnostics]
+
+
+# Members of a union with the same key
+
+
+@pytest.mark.parametrize("leaf", [{"leaf": 5}, {"leaf": "a"}], ids=["no arm", "several arms"])
+def test_a_key_that_several_arms_share_is_settled_once_at_each_depth(leaf: dict[str, Any], tmp_path: Path) -> None:
+    definitions: dict[str, Any] = {
+        "Node": {"anyOf": [ref("Left"), ref("Right"), ref("Leaf")]},
+        "Left": obj(child=ref("Node"), x=INTEGER) | {"required": ["child"]},
+        "Right": obj(child=ref("Node"), y=INTEGER) | {"required": ["child"]},
+        "Leaf": obj(leaf=STRING) | {"required": ["leaf"]},
+    }
+    models = load(build({"$defs": definitions}), tmp_path)
+
+    def calls(depth: int) -> int:
+        value = leaf
+        for _ in range(depth):
+            value = {"child": value}
+        made: list[str] = []
+        sys.setprofile(lambda frame, event, _: made.append(frame.f_code.co_name) if event == "call" else None)
+        try:
+            with suppress(msgspec.ValidationError):
+                models.decode(json.dumps(value), models.Node)
+        finally:
+            sys.setprofile(None)
+        return len(made)
+
+    calls(1)  # makes the arms
+    assert calls(12) < 3 * calls(6)
