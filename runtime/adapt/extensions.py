@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from mcpgen.generated import registry
 from mcpgen.runtime.adapt import routes
-from mcpgen.runtime.adapt.payloads import Payload
+from mcpgen.runtime.adapt.pattern_texts import package_decoder
+from mcpgen.runtime.adapt.payloads import Payload, decoder_of
 from mcpgen.runtime.errors import AdaptationError, UnknownMethod, UsageError
 
 if TYPE_CHECKING:
@@ -97,9 +98,9 @@ def extension_message(package: Package, method: str, part: Part, sender: Sender 
     what = f"the {'params' if part == 'notification' else part} of {method} ({package.EXTENSION})"
     if part == "error":
         error: Any = registry.revision(package.BASE).bindings()
-        return Payload(package.BASE, what, (error.Error,), (error.decoder(error.Error),), "data")
+        return Payload(package.BASE, what, (error.Error,), (decoder_of(package.BASE)(error.Error),), "data")
     annotation = constants[0].result if part == "result" else constants[0].params
-    return Payload(package.BASE, what, (annotation,), (package.decoder(annotation),), "_meta")
+    return Payload(package.BASE, what, (annotation,), (package_decoder(package)(annotation),), "_meta")
 
 
 def _extension_route(package: Package, payload: Payload, at: tuple[str, str, str, Part]) -> Route:

@@ -21,7 +21,17 @@ from mcpgen.runtime.errors import InvalidPayload, UnknownDefinition, UnknownMeth
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["Part", "Payload", "Sender", "bindings", "definition_payload", "message_payload", "needs_params", "senders"]
+__all__ = [
+    "Part",
+    "Payload",
+    "Sender",
+    "bindings",
+    "decoder_of",
+    "definition_payload",
+    "message_payload",
+    "needs_params",
+    "senders",
+]
 
 Part: TypeAlias = Literal["params", "result", "notification", "error"]
 """A part of a message: the params of a request or a notification, or the answer to a request."""
@@ -103,6 +113,20 @@ def bindings(label: str) -> ModuleType:
         return registry.revision(label).bindings()
     except registry.UnknownRevision:
         raise UnknownRevision(label) from None
+
+
+def decoder_of(label: str) -> Callable[[Any], Callable[[bytes], Any]]:
+    """Return what `decoder` of the bindings of *label* does; in a draft, texts for patterns are limited.
+
+    Raises:
+        UnknownRevision: There are no bindings.
+    """
+    if any(each.label == label for each in registry.REVISIONS):  # they have no patterns, and a search takes 13 ms
+        decoder: Callable[[Any], Callable[[bytes], Any]] = bindings(label).decoder
+        return decoder
+    from mcpgen.runtime.adapt.pattern_texts import package_decoder  # noqa: PLC0415 (few programs use a draft)
+
+    return package_decoder(bindings(label))
 
 
 def _find_installed(label: str) -> None:
@@ -211,7 +235,7 @@ def _payload(label: str, what: str, types: list[Any], holder: Literal["_meta", "
     for each in types:  # not in a set, because aliases of unions may not be hashable
         if not any(each is known for known in distinct):
             distinct.append(each)
-    decoder = bindings(label).decoder
+    decoder = decoder_of(label)
     return Payload(label, what, tuple(distinct), tuple(decoder(each) for each in distinct), holder)
 
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 import msgspec
 from msgspec import UNSET, ValidationError
 
+from mcpgen.runtime.adapt.pattern_texts import pattern_check
 from mcpgen.runtime.errors import McpgenError, UsageError, printable, quoted
 from mcpgen.runtime.protocol.hash_collisions import hash_check
 from mcpgen.runtime.protocol.message_size import too_many_values
 from mcpgen.runtime.protocol.newest import models
-from mcpgen.runtime.protocol.pattern_texts import pattern_check
 from mcpgen.runtime.protocol.value_types import (
     TooManyErrors,
     any_object,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from mcpgen.runtime.adapt.pattern_texts import package_decoder
 from mcpgen.runtime.errors import InvalidPayload, RequestError
 from mcpgen.runtime.protocol.capabilities import Peer
 from mcpgen.runtime.protocol.codec import (
@@ -21,7 +22,6 @@ from mcpgen.runtime.protocol.codec import (
 )
 from mcpgen.runtime.protocol.extensions import Constant, extension_payload
 from mcpgen.runtime.protocol.messages import Error
-from mcpgen.runtime.protocol.pattern_texts import pattern_check_of_package
 from mcpgen.runtime.protocol.payload_codec import UNREADABLE, Validator, encoded, explained
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from mcpgen.runtime.adapt.payloads import Payload
     from mcpgen.runtime.protocol.extensions import Extension
     from mcpgen.runtime.protocol.messages import ErrorResponse
-    from mcpgen.runtime.protocol.pattern_texts import PatternCheck
     from mcpgen.runtime.protocol.payload_codec import Value
 
 __all__ = [
@@ -47,26 +46,18 @@ _EMPTY = Raw(b"{}")
 class _Codec:
     """Reads and writes one part of the messages of one method."""
 
-    __slots__ = ("_check", "_encode", "_is_required", "_payload")
+    __slots__ = ("_encode", "_is_required", "_payload")
 
     def __init__(self, payload: Payload, package: ModuleType, *, is_required: bool) -> None:
         self._payload = payload
         self._is_required = is_required
-        self._check = pattern_check_of_package(package.models)
-        self._encode = Validator(payload, package.decoder).encode
+        self._encode = Validator(payload, package_decoder(package)).encode
 
     def read(self, raw: Raw | UnsetType, meta: Mapping[str, object] | None = None) -> Value:
         if raw is UNSET:
             if self._is_required and meta is None:
                 raise self._payload.invalid("they are missing")
             raw = _EMPTY
-        try:
-            if self._check is not None:
-                raw = _checked(self._check, raw)
-        except msgspec.ValidationError as error:  # which `explained` would take as long to find
-            raise self._payload.invalid(str(error)) from None
-        except UNREADABLE as error:
-            raise explained(self._payload, raw, error) from None
         try:
             if meta is not None:
                 value: Any = msgspec.json.decode(raw)
@@ -89,17 +80,6 @@ class _Codec:
                 raise self._payload.invalid("they are missing")
             return self.write({}, meta) if meta else UNSET
         return self.write(value, meta)
-
-
-def _checked(check: PatternCheck, raw: Raw) -> Raw:
-    """Return *raw* with the texts that were checked only: JSON may name a member twice, and the last one counts.
-
-    Raises:
-        msgspec.ValidationError: One is too long for a pattern.
-    """
-    value = msgspec.json.decode(raw)
-    check(value)
-    return Raw(msgspec.json.encode(value))
 
 
 def _params(extension: Extension, method: Constant) -> _Codec:

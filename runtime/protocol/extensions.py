@@ -21,6 +21,7 @@ import msgspec
 from mcpgen.generated import registry
 from mcpgen.runtime.adapt.extensions import register_extension
 from mcpgen.runtime.adapt.json_pointer import is_object
+from mcpgen.runtime.adapt.pattern_texts import package_decoder
 from mcpgen.runtime.adapt.payloads import Payload, bindings
 from mcpgen.runtime.errors import UnsupportedByPeer, UsageError
 from mcpgen.runtime.protocol.capabilities import Peer
@@ -189,7 +190,8 @@ def extension_payload(extension: Extension, method: Constant, part: Literal["par
     """Return the types of one part of the messages of *method*, a constant of the package of *extension*."""
     annotation: Any = getattr(method, part)
     what = f"the {part} of {method.name} ({extension.id})"
-    return Payload(extension.base or "", what, (annotation,), (extension.package.decoder(annotation),), "_meta")
+    decode = package_decoder(extension.package)(annotation)
+    return Payload(extension.base or "", what, (annotation,), (decode,), "_meta")
 
 
 def is_identifier(text: str) -> bool:

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from pydantic_core import SchemaError, SchemaValidator, ValidationError, core_schema
 
+from mcpgen.runtime.adapt.pattern_texts import MAX_CHARS
 from mcpgen.runtime.protocol.core_schemas import INNER, MAPS, calls_library
-from mcpgen.runtime.protocol.pattern_texts import MAX_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

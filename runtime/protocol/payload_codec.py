@@ -24,7 +24,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from mcpgen.generated import registry
 from mcpgen.generated._support.structs import Open
 from mcpgen.runtime.adapt.json_pointer import pointer_to
-from mcpgen.runtime.adapt.payloads import MAX_REASON_CHARS, bindings, message_payload, needs_params
+from mcpgen.runtime.adapt.payloads import MAX_REASON_CHARS, decoder_of, message_payload, needs_params
 from mcpgen.runtime.adapt.routes import Losses, Sender, route
 from mcpgen.runtime.errors import InvalidPayload
 from mcpgen.runtime.protocol.messages import Error
@@ -177,7 +177,7 @@ class PayloadWriter:
         method, sender = translation.method, translation.sender
         to_peer = route(native_revision, peer, method, part, sender=sender)
         self._payload = to_peer.payload
-        self._encode = Validator(to_peer.payload, bindings(native_revision).decoder).encode
+        self._encode = Validator(to_peer.payload, decoder_of(native_revision)).encode
         self._adapt = None if to_peer.is_identity else to_peer.adapt_valid
         self._is_required = needs_params(native_revision, method, part, sender)
         self._is_required_by_peer = needs_params(peer, method, part, sender)

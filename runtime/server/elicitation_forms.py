@@ -19,9 +19,9 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from mcpgen.runtime.adapt.json_pointer import is_array, is_object, pointer_to
+from mcpgen.runtime.adapt.pattern_texts import pattern_check
 from mcpgen.runtime.errors import InvalidPayload, UsageError
 from mcpgen.runtime.protocol.newest import models
-from mcpgen.runtime.protocol.pattern_texts import pattern_check
 from mcpgen.runtime.protocol.value_types import uses_pydantic, whole_numbers
 from mcpgen.runtime.server.functions.schemas import described, in_declared_order, schema_of
 

@@ -14,6 +14,7 @@ from msgspec import Raw, UnsetType
 
 from mcpgen.generated import registry
 from mcpgen.runtime.adapt.json_pointer import is_array, is_object
+from mcpgen.runtime.adapt.pattern_texts import package_decoder
 from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.errors import InvalidPayload, RequestError, UsageError, quoted
 from mcpgen.runtime.protocol import envelope
@@ -25,7 +26,6 @@ from mcpgen.runtime.protocol.extension_codec import (
 )
 from mcpgen.runtime.protocol.extensions import Extension, is_identifier, require_extension
 from mcpgen.runtime.protocol.newest import ErrorCode, methods
-from mcpgen.runtime.protocol.pattern_texts import pattern_check_of_package
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -164,12 +164,8 @@ class ServerExtension:
         if self.id not in peer.extensions:
             raise missing_extension(peer, self.id, "the filter of subscriptions/listen")
         package = self.extension.package
-        check = pattern_check_of_package(package.models)
         try:
-            value = msgspec.json.decode(msgspec.json.encode(found))
-            if check is not None:
-                check(value)
-            asked = package.decode(msgspec.json.encode(value), package.SubscriptionFilter)
+            asked = package_decoder(package)(package.SubscriptionFilter)(msgspec.json.encode(found))
         except msgspec.DecodeError as error:
             raise RequestError(ErrorCode.INVALID_PARAMS, f"the filter is not valid in {self.id}: {error}") from None
         check_entries(msgspec.to_builtins(asked), max_entries)  # the handlers may look up each entry

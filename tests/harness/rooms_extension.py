@@ -46,6 +46,7 @@ _DOCUMENT: Final = {
             _meta={"$ref": "#/$defs/ResultMetaObject"},
             resultType={"const": "complete"},
             confirmation={"$ref": "#/$defs/TextContent"},
+            guest=_ADDRESS,
         ),
         "RoomFreedNotification": _object(
             "method params",

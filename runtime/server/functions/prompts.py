@@ -11,10 +11,10 @@ import msgspec
 from msgspec import NODEFAULT, UNSET, Struct, UnsetType, ValidationError
 from msgspec.structs import asdict
 
+from mcpgen.runtime.adapt.pattern_texts import pattern_check
 from mcpgen.runtime.errors import RequestError, UsageError, quoted
 from mcpgen.runtime.protocol.argument_checks import check_icons
 from mcpgen.runtime.protocol.newest import ErrorCode, models
-from mcpgen.runtime.protocol.pattern_texts import pattern_check
 from mcpgen.runtime.protocol.value_types import any_object
 from mcpgen.runtime.server.functions.media import Media
 from mcpgen.runtime.server.functions.results import CONTENT_BLOCKS, list_items, other_revision_text

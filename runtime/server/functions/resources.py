@@ -10,10 +10,10 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType, ValidationError
 from msgspec.structs import asdict
 
+from mcpgen.runtime.adapt.pattern_texts import pattern_check
 from mcpgen.runtime.errors import RequestError, UsageError
 from mcpgen.runtime.protocol.argument_checks import check_icons, check_required_texts
 from mcpgen.runtime.protocol.newest import ErrorCode, models
-from mcpgen.runtime.protocol.pattern_texts import pattern_check
 from mcpgen.runtime.protocol.value_syntax import uri_fault
 from mcpgen.runtime.protocol.value_types import any_object
 from mcpgen.runtime.server.cache_hints import CacheHint, check_cache_hint

@@ -23,6 +23,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, ValidationError
 from msgspec.structs import asdict
 
 from mcpgen.generated.registry import REVISIONS, Labels
+from mcpgen.runtime.adapt.pattern_texts import has_decimals, pattern_check
 from mcpgen.runtime.errors import (
     McpgenError,
     RequestError,
@@ -38,7 +39,6 @@ from mcpgen.runtime.protocol.hash_collisions import hash_check
 from mcpgen.runtime.protocol.json_costs import JsonCosts
 from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.protocol.param_headers import InvalidParamHeader, Rule, param_headers_of
-from mcpgen.runtime.protocol.pattern_texts import has_decimals, pattern_check
 from mcpgen.runtime.protocol.value_types import TooManyErrors, any_object, whole_numbers
 from mcpgen.runtime.server.functions.argument_costs import argument_costs
 from mcpgen.runtime.server.functions.awaitables import exit_refused, is_async, may_wait

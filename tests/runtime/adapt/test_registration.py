@@ -47,7 +47,9 @@ server = mcpgen.Server("drafted", version="1", handlers=Handlers(), revisions=["
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with the packages `vnext`, which has an adapter, and `valone`, which has none."""
     found = tmp_path_factory.mktemp("project")
-    (found / "next.json").write_text(json.dumps(drafts.one_field()), encoding="utf-8")
+    document = drafts.one_field()
+    document["$defs"]["Implementation"]["properties"]["contact"] = {"type": "string", "pattern": "[^@]+@[^@]+"}
+    (found / "next.json").write_text(json.dumps(document), encoding="utf-8")
     (found / "served.py").write_text(SERVER, encoding="utf-8")
     for label, options in {"next": ["--based-on", drafts.BASE, "--adapters"], "alone": ["--based-on", "none"]}.items():
         arguments = ["--schema", str(found / "next.json"), "--revision", label, "--out", str(found), *options]
@@ -94,6 +96,32 @@ def test_a_draft_is_served_to_clients_of_each_revision(folder: Path) -> None:
     )
 
     assert ["next next", "2026-07-28 2026-07-28", "2025-11-25 2025-11-25"] == lines
+
+
+def test_a_text_that_is_too_long_for_a_pattern_of_the_draft_is_refused(folder: Path) -> None:
+    lines = said(
+        folder,
+        """
+        from mcpgen.runtime.transports import memory
+        from served import server
+
+        async def main():
+            async with memory.wire(server) as wire:
+                for length in (3000, 4000):
+                    info = {"name": "client", "version": "1", "contact": "a" * length + "@b"}
+                    meta = {"protocolVersion": "next", "clientCapabilities": {}, "clientInfo": info}
+                    meta = {f"io.modelcontextprotocol/{key}": value for key, value in meta.items()}
+                    params = {"name": "add", "_meta": meta}
+                    await wire.send({"jsonrpc": "2.0", "id": length, "method": "tools/call", "params": params})
+                    answer = await wire.receive()
+                    print(answer["id"], answer.get("error", {}).get("message", "served"))
+
+        anyio.run(main)
+        """,
+    )
+
+    assert "3000 served" == lines[0]
+    assert "at most 4000 characters in a text that must match a pattern" in lines[1]
 
 
 def test_a_client_speaks_the_draft_and_gets_its_types(folder: Path) -> None:

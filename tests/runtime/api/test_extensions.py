@@ -97,6 +97,28 @@ async def test_a_text_of_an_extension_that_is_too_long_for_its_pattern_is_refuse
         )
 
 
+@pytest.mark.parametrize("length", [3000, 4000])
+async def test_a_result_of_an_extension_that_is_too_long_for_its_pattern_is_not_sent(
+    length: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Guests(rooms().ServerHandlers):  # type: ignore[misc]  # it is built by the test
+        async def reserve_room(self, params: Any, _context: object, /) -> Any:
+            text = TextContent(text="5")
+            return rooms().ReserveRoomResult(confirmation=text, guest=params.room)
+
+    server = Server("guests")
+    server.extend(rooms(), Guests())
+    async with connect(server, extensions=[rooms()]) as client:
+        called = client.request_json(RESERVE, {"room": "a" * length + "@b"})
+        if length == 3000:
+            assert (await called)["guest"]
+        else:
+            with pytest.raises(RequestRefused):
+                await called
+
+    assert (length == 4000) == ("at most 4000 characters in a text that must match a pattern" in caplog.text)
+
+
 async def test_only_the_last_of_two_members_of_a_name_is_matched_with_its_pattern() -> None:
     declared = {**META, "io.modelcontextprotocol/clientCapabilities": {"extensions": {IDENTIFIER: {}}}}
     call = {"jsonrpc": "2.0", "id": 1, "method": RESERVE, "params": {"_meta": declared, "room": "5", "guest": "a@b"}}

@@ -18,8 +18,8 @@ import pytest
 from msgspec import Meta, Struct, ValidationError
 
 from mcpgen import Server, UsageError, connect
+from mcpgen.runtime.adapt.pattern_texts import pattern_check
 from mcpgen.runtime.protocol.failing_fast import failing_fast
-from mcpgen.runtime.protocol.pattern_texts import pattern_check
 
 Mail = Annotated[str, Meta(pattern=r"[^@]+@[^@]+$")]
 Short = Annotated[str, Meta(pattern="^a+$", max_length=100)]

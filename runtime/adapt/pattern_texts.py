@@ -11,6 +11,7 @@ import typing
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
+import msgspec
 from msgspec import Meta, Struct, ValidationError, inspect
 
 if TYPE_CHECKING:
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     FindTexts = Callable[[object, list[str]], None]
+    Decode = Callable[[bytes], Any]
 
-__all__ = ["MAX_CHARS", "PatternCheck", "has_decimals", "pattern_check", "pattern_check_of_package"]
+__all__ = ["MAX_CHARS", "PatternCheck", "has_decimals", "package_decoder", "pattern_check"]
 
 MAX_CHARS: Final = 4000
 """Of one text for a pattern without `max_length`."""
@@ -59,8 +61,26 @@ def pattern_check(kind: type) -> PatternCheck | None:
     return PatternCheck(find, max(search.longest, MAX_CHARS))
 
 
+def package_decoder(package: ModuleType) -> Callable[[Any], Decode]:
+    """Return what `decoder` of a generated *package* does; its decoders check the texts for patterns first."""
+    check = _pattern_check_of_package(package.models)
+    decoder: Callable[[Any], Decode] = package.decoder
+    return decoder if check is None else lambda kind: partial(_decode_checked, check, decoder(kind))
+
+
+def _decode_checked(check: PatternCheck, decode: Decode, data: bytes) -> object:
+    """Decode the texts that were checked only: JSON may name a member twice, and the last one counts.
+
+    Raises:
+        ValidationError: One is too long for a pattern, or *decode* refuses the value.
+    """
+    value = msgspec.json.decode(data)
+    check(value)
+    return decode(msgspec.json.encode(value))
+
+
 @cache
-def pattern_check_of_package(models: ModuleType) -> PatternCheck | None:
+def _pattern_check_of_package(models: ModuleType) -> PatternCheck | None:
     """Return a check for messages of the types in *models* of a generated package; None if no type has a pattern.
 
     The classes in its unions have no tags. So a text counts if any class has a pattern for a key of its name.
