@@ -19,6 +19,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType, defstruct
 
 from mcpgen.runtime.adapt.json_pointer import pointer_to
+from mcpgen.runtime.adapt.pattern_texts import pattern_check
 from mcpgen.runtime.errors import UsageError, quoted
 from mcpgen.runtime.protocol.finite_numbers import nonfinite_number
 from mcpgen.runtime.protocol.newest import NEWEST, models
@@ -286,11 +287,8 @@ def _block(value: object) -> models.ContentBlock:
         return value.to_block()
     if isinstance(value, CONTENT_BLOCKS):
         return value
-    kind = type(value).__name__
-    raise UnsendableResult(
-        other_revision_text(value)
-        or f"a list of content blocks with a value of the type {kind}; make it a content block or a string"
-    )
+    shown = f"a list of content blocks with a value of the type {type(value).__name__}"
+    raise UnsendableResult(other_revision_text(value) or f"{shown}; make it a content block or a string")
 
 
 def _without_input_required(annotation: Annotation) -> Annotation:
@@ -340,7 +338,7 @@ def _has_blocks(annotation: Annotation) -> bool:
 def _structured(annotation: Annotation, what: str) -> ResultFormat:
     """Return how values of a type become structured content.
 
-    Each value is decoded again as that type before it is sent, because a Struct does not check its own fields.
+    Each is decoded again, since a Struct does not check its fields. A client may have sent its texts for patterns.
     """
     if uses_pydantic(annotation):
         return _structured_by_pydantic(annotation, what)
@@ -350,7 +348,7 @@ def _structured(annotation: Annotation, what: str) -> ResultFormat:
     if wrapped:
         wire = defstruct("Result", [("result", annotation)])
         schema = {key: value for key, value in schema_of(wire, what).items() if key != "title"}
-    check = msgspec.json.Decoder(wire, dec_hook=any_object).decode
+    check, check_patterns = msgspec.json.Decoder(wire, dec_hook=any_object).decode, pattern_check(wire)
 
     def to_result(value: object) -> AnyResult:
         if isinstance(value, FULL_RESULTS):
@@ -362,6 +360,8 @@ def _structured(annotation: Annotation, what: str) -> ResultFormat:
         if b"null" in data:
             encode_result(value)  # raises if one stands for nan
         try:
+            if check_patterns is not None:
+                check_patterns(_read(data))
             check(data)
         except msgspec.ValidationError as error:
             raise NonconformingResult(str(error)) from None

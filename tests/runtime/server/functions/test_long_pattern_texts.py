@@ -128,6 +128,14 @@ def test_a_long_text_for_a_pattern_is_refused_in_all_kinds_of_functions() -> Non
     @server.tool
     def send(to: Mail) -> None: ...
 
+    @server.tool
+    def find(name: str) -> Person:
+        return Person(mail=name)
+
+    @server.tool(structured=True)
+    def address(name: str) -> Mail:
+        return name
+
     @server.prompt
     def write(to: Mail) -> str:
         return to
@@ -141,6 +149,9 @@ def test_a_long_text_for_a_pattern_is_refused_in_all_kinds_of_functions() -> Non
             long = "a" * 5000
             result = await client.call_tool("send", {"to": long})
             assert "must match a pattern" in result.text
+            for tool in ("find", "address"):
+                assert not (await client.call_tool(tool, {"name": f"{long[:3000]}@b"})).is_error
+                assert (await client.call_tool(tool, {"name": f"{long}@b"})).is_error
             with pytest.raises(Exception, match="must match a pattern"):
                 await client.get_prompt("write", {"to": long})
             with pytest.raises(Exception, match="not found"):
