@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
     from pydantic import TypeAdapter
 
-__all__ = ["failing_fast"]
+    Validators = tuple[Callable[..., object], Callable[..., object]]  # of JSON, and of values of Python
+
+__all__ = ["failing_fast", "limiting_patterns"]
 
 
 _PYTHON: Final = "python-re"
@@ -67,36 +69,51 @@ def failing_fast(adapter: TypeAdapter[object]) -> Callable[[bytes], object]:
 
     It raises a plain `ValueError` at a limit.
     """
-    make: Any = SchemaValidator
     try:
-        schema = _changed(adapter.core_schema, is_python=False)
-        try:
-            validator: SchemaValidator = make(schema, _use_prebuilt=False)  # else it would use those of the models
-        except TypeError:
-            validator = make(schema)  # pydantic 2.11 and earlier
+        return partial(_validate, _validator(_changed(adapter.core_schema, is_python=False)).validate_json)
     except SchemaError:
         return adapter.validate_json
-    return partial(_validate, validator)
 
 
-def _validate(validator: SchemaValidator, data: bytes) -> object:
+def limiting_patterns(adapter: TypeAdapter[object]) -> Validators:
+    """Return validators of a type that limit the texts for patterns only; those of *adapter* if no pattern needs that.
+
+    They raise a plain `ValueError` at the limit.
+    """
+    limited = _changed(adapter.core_schema, is_python=False, only_patterns=True)
+    if limited == adapter.core_schema:
+        return adapter.validate_json, adapter.validate_python
+    validator = _validator(limited)
+    return partial(_validate, validator.validate_json), partial(_validate, validator.validate_python)
+
+
+def _validator(schema: object) -> SchemaValidator:
+    make: Any = SchemaValidator
+    try:
+        return cast("SchemaValidator", make(schema, _use_prebuilt=False))  # else it would use those of the models
+    except TypeError:
+        return cast("SchemaValidator", make(schema))  # pydantic 2.11 and earlier
+
+
+def _validate(validate: Callable[..., object], value: object, **options: bool) -> object:
     spent = _Spent()
     _SPENT.set(spent)
-    value: object = None
+    valid: object = None
     try:
-        value = validator.validate_json(data)
+        valid = validate(value, **options)
     except ValidationError:
         if not spent.problem:
             raise
     if spent.problem:  # a union may have read the value as another of its types
         raise ValueError(spent.problem)
-    return value
+    return valid
 
 
-def _changed(schema: object, *, is_python: bool) -> object:
+def _changed(schema: object, *, is_python: bool, only_patterns: bool = False) -> object:
     """Return *schema* with limits; *is_python* says whether Python matches its patterns."""
+    change = partial(_changed, is_python=is_python, only_patterns=only_patterns)
     if isinstance(schema, (list, tuple)):  # a member of a union may be a pair with its label
-        inside = [_changed(each, is_python=is_python) for each in cast("Iterable[object]", schema)]
+        inside = list(map(change, cast("Iterable[object]", schema)))
         return inside if isinstance(schema, list) else tuple(inside)
     if not isinstance(schema, dict):
         return schema
@@ -104,25 +121,34 @@ def _changed(schema: object, *, is_python: bool) -> object:
     config = found.get("config")
     if isinstance(config, dict):  # of a model
         is_python = is_python or cast("Mapping[str, object]", config).get("regex_engine") == _PYTHON
+        change = partial(change, is_python=is_python)
     for key in INNER & found.keys():
         inner = found[key]
         if key in MAPS and isinstance(inner, dict):
             members = cast("dict[object, object]", inner)
-            found[key] = {name: _changed(each, is_python=is_python) for name, each in members.items()}
+            found[key] = {name: change(each) for name, each in members.items()}
         else:
-            found[key] = _changed(inner, is_python=is_python)
-    if _can_fail_fast(str(found.get("type"))):
+            found[key] = change(inner)
+    if not only_patterns and _can_fail_fast(str(found.get("type"))):
         found["fail_fast"] = True
-    check = _check_of(found, is_python=is_python)
-    return found if check is None else core_schema.no_info_before_validator_function(check, cast("Any", found))
+    check = _pattern_check(found, is_python=is_python) or (None if only_patterns else _check_of(found))
+    if check is None:
+        return found
+    reference = cast("str | None", found.pop("ref", None))  # other schemas refer to the outer one
+    return core_schema.no_info_before_validator_function(check, cast("Any", found), ref=reference)
 
 
-def _check_of(schema: Mapping[str, object], *, is_python: bool) -> Callable[[object], object] | None:
-    """Return what counts a value before *schema* reads it, if that takes long."""
+def _pattern_check(schema: Mapping[str, object], *, is_python: bool) -> Callable[[object], object] | None:
+    """Return what counts a text before *schema* reads it, if Python matches its pattern."""
+    if schema.get("type") != "str" or not _is_of_python(schema, is_python=is_python):
+        return None
+    max_length = schema.get("max_length")
+    return partial(_count, max_length if isinstance(max_length, int) else None)
+
+
+def _check_of(schema: Mapping[str, object]) -> Callable[[object], object] | None:
+    """Return what counts a value before *schema* reads it, if that takes long for another reason."""
     kind = schema.get("type")
-    if kind == "str" and _is_of_python(schema, is_python=is_python):
-        max_length = schema.get("max_length")
-        return partial(_count, max_length if isinstance(max_length, int) else None)
     if kind in _URLS:
         return _count_hosts
     if kind == "fraction":

@@ -80,6 +80,8 @@ class PydanticType(metaclass=_AnyInstance):
         annotation: The type.
         adapter: The ``pydantic.TypeAdapter`` of the type.
         read_fast: Reads JSON up to the first wrong item of an array or object.
+        check_json: Reads JSON of the author's own values, with limits for the texts that Python's matcher gets only.
+        check_python: Does the same with values of Python.
         check_nesting: Refuses a value that pydantic would read too often; None if there is none.
         json_costs: What the largest values of the type take.
     """
@@ -87,6 +89,8 @@ class PydanticType(metaclass=_AnyInstance):
     annotation: Annotation
     adapter: Any
     read_fast: Callable[[bytes], object]
+    check_json: Callable[..., object]
+    check_python: Callable[..., object]
     check_nesting: Callable[[object], None] | None
     json_costs: JsonCosts
 
@@ -109,7 +113,7 @@ class PydanticType(metaclass=_AnyInstance):
         Raises:
             ValueError: It is not one.
         """
-        return cls._validated(cls.adapter.validate_python, value)
+        return cls._validated(cls.check_python, value)
 
     @classmethod
     def dump(cls, value: object) -> bytes:
@@ -129,10 +133,10 @@ class PydanticType(metaclass=_AnyInstance):
         except PydanticSerializationError as error:
             raise ValueError(quoted(str(error))) from error
         try:
-            cls._validated(cls.adapter.validate_json, data)
+            cls._validated(cls.check_json, data)
         except ValueError:
             if _reads_names():
-                by_name = partial(cls.adapter.validate_python, strict=False, by_alias=False, by_name=True)
+                by_name = partial(cls.check_python, strict=False, by_alias=False, by_name=True)
                 cls._validated(by_name, _field_values(value))
         return data
 
@@ -248,12 +252,18 @@ def pydantic_type(annotation: Annotation, what: str) -> type[PydanticType]:
             f"{what} has the type {annotation!r} with a `re.Pattern`, and a peer could choose a pattern that takes "
             "hours to match; write `str`"
         )
-    from mcpgen.runtime.protocol.failing_fast import failing_fast  # noqa: PLC0415 (it imports pydantic)
+    from mcpgen.runtime.protocol.failing_fast import (  # noqa: PLC0415 (it imports pydantic)
+        failing_fast,
+        limiting_patterns,
+    )
 
+    check_json, check_python = limiting_patterns(adapter)
     members: dict[str, Any] = {
         "annotation": annotation,
         "adapter": adapter,
         "read_fast": failing_fast(adapter),
+        "check_json": staticmethod(check_json),
+        "check_python": staticmethod(check_python),
         "check_nesting": nesting_check(adapter.core_schema),
         "json_costs": pydantic_costs(adapter.core_schema),
     }

@@ -16,6 +16,7 @@ import httpx
 import pydantic
 import pytest
 from msgspec import Meta, Struct, ValidationError
+from typing_extensions import TypeAliasType
 
 from mcpgen import Server, UsageError, connect
 from mcpgen.runtime.adapt.pattern_texts import pattern_check
@@ -211,6 +212,14 @@ class Longer(pydantic.BaseModel):
     mails: list[Annotated[str, pydantic.Field(pattern=re.compile("a"), max_length=5000)]] = []
 
 
+SharedMail = TypeAliasType("SharedMail", Annotated[str, pydantic.Field(pattern=re.compile(r"[^@]+@[^@]+"))])
+
+
+class Twice(pydantic.BaseModel):
+    mails: list[SharedMail] = []
+    more: list[SharedMail] = []  # pydantic's schema refers to a type that occurs twice
+
+
 class OfPydantic(pydantic.BaseModel):
     mails: list[Annotated[str, pydantic.Field(pattern=r"[^@]+@[^@]+")]] = []
 
@@ -223,6 +232,7 @@ class OfPydantic(pydantic.BaseModel):
         (Compiled, {"mails": ["a@" + "b" * 2000] * 2, "text": "b" * 100_000}, None),
         (OfPython, {"mails": ["a@" + "b" * 4000]}, REFUSAL),
         (OfPython, {"mails": ["a@" + "b" * 2000] * 2, "text": "b" * 100_000}, None),
+        (Twice, {"mails": ["a@" + "b" * 4000]}, REFUSAL),
         (Longer, {"mails": ["a" * 5000]}, None),
         (Longer, {"mails": ["a" * 5000] * 2}, REFUSAL),
         (Longer, {"mails": ["a" * 5001]}, "at most 5000 characters"),
@@ -239,6 +249,34 @@ def test_patterns_of_pydantic_that_python_matches_have_the_same_limits(
         else:
             with pytest.raises(ValueError, match=refusal):
                 read(json.dumps(value).encode())
+
+
+def test_a_result_of_pydantic_has_the_same_limit_for_patterns_that_python_matches() -> None:
+    server = Server("mail")
+
+    @server.tool
+    def constructed(text: str) -> OfPython:
+        return OfPython.model_construct(mails=[text])
+
+    @server.tool
+    def typed(text: str) -> dict[str, SharedMail | Compiled]:
+        return {"mail": text}
+
+    @server.tool
+    def addresses(text: str) -> list[ipaddress.IPv4Address | OfPydantic]:
+        return [ipaddress.ip_address(text)] * 5001  # type: ignore[list-item]
+
+    async def main() -> None:
+        async with connect(server) as client:
+            for tool in ("constructed", "typed"):
+                assert not (await client.call_tool(tool, {"text": "a@" + "b" * 3000})).is_error
+                refused = await client.call_tool(tool, {"text": "a@" + "b" * 4000})
+                assert refused.is_error
+            assert not (
+                await client.call_tool("addresses", {"text": "192.0.2.1"})
+            ).is_error  # no limit but for patterns
+
+    anyio.run(main)
 
 
 @pytest.mark.parametrize(
