@@ -19,7 +19,7 @@ from tests.runtime.cli import everything
 if os.name != "posix":
     pytest.skip("the helper needs pseudo terminals", allow_module_level=True)
 
-from tests.runtime.cli.terminals import COMMAND, PATIENCE_SECONDS, environment, run
+from tests.runtime.cli.terminals import COMMAND, PATIENCE_SECONDS, PROGRAM, environment, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -574,7 +574,7 @@ def test_an_interrupt_ends_the_server_and_is_status_130(tmp_path: Path) -> None:
     """
     command = server(tmp_path, code)
     noted = tmp_path / "program.py.pid"
-    program = [sys.executable, "-c", "from mcpgen.cli import main; main()", "inspect", command]
+    program = [sys.executable, "-c", PROGRAM, "inspect", command]
 
     def heed() -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -687,7 +687,7 @@ def test_a_server_that_does_not_answer_the_first_question_is_noted_without_pytho
     program = tmp_path / "program.py"
     text = program.read_text(encoding="utf-8").replace("        say(id=message['id'], error=", "        str(", 1)
     program.write_text(text.replace("'what?'})", "'what?'})"), encoding="utf-8")
-    status, _, err = run("inspect", command, "--no-cache")
+    status, _, err = run("inspect", command, "--no-cache", notes_slow_start=True)
 
     assert 0 == status
     note = "the server has not answered for 2 seconds. Some older servers need `--revision 2025-11-25`."
@@ -696,7 +696,7 @@ def test_a_server_that_does_not_answer_the_first_question_is_noted_without_pytho
 
 def test_a_server_that_is_being_ended_is_not_noted_as_slow() -> None:
     """`sleep` reads no input, so the client needs two more seconds to end it."""
-    status, _, err = run("inspect", "sleep 30", "--no-cache", "--timeout", "0.5")
+    status, _, err = run("inspect", "sleep 30", "--no-cache", "--timeout", "0.5", notes_slow_start=True)
 
     assert 1 == status
     assert "Error: the server 'sleep 30' was not ready within 0.5 seconds\n" == err
@@ -887,7 +887,7 @@ def test_help_is_there_and_says_what_a_target_is(command: str) -> None:
 
 
 def test_a_reader_that_has_read_enough_is_no_error() -> None:
-    program = f"{sys.executable} -c 'from mcpgen.cli import main; main()' inspect '{COMMAND}' | head -n 1"
+    program = shlex.join([sys.executable, "-c", PROGRAM, "inspect", COMMAND]) + " | head -n 1"
     done = subprocess.run(program, shell=True, capture_output=True, check=True, env=environment())  # noqa: S602 (ours)
 
     assert (b"boats 1.2.3 \xe2\x80\x94 Boats of the bay\n", b"") == (done.stdout, done.stderr)
