@@ -1,8 +1,8 @@
 """Verify tokens by asking their issuer: `Introspection`.
 
 Theory of operation. Only the issuer can read an opaque token. The answer is used for a minute at most, since the issuer
-can revoke the token. Requests with the same token wait for one answer. The number of questions at once has a limit: any
-client can send invented tokens, and each of them costs the issuer a request.
+can revoke the token. Requests with the same token wait for one answer. Any client can send invented tokens, and each of
+them costs the issuer a request; `TokenCheck` limits how many tokens wait for an answer at once.
 
 Spec:
     RFC 7662; RFC 6749, section 2.3.1.
@@ -33,10 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["Introspection"]
 
 _MAX_CACHE_SECONDS: Final = 60.0
-
-# Questions at once, and requests that wait for one of them. A new address waits for those of others, so most are asked.
-_MAX_ASKED: Final = 64
-_MAX_WAITING: Final = 256
 
 # An invented token is not asked for again within this time.
 _REFUSED_SECONDS: Final = 5.0
@@ -117,7 +113,6 @@ class _Introspector:
         self._expected = expected
         self._clock = clock
         self._url = config.url
-        self._asked = anyio.CapacityLimiter(_MAX_ASKED)
         self._open: dict[bytes, _Question] = {}
         self._refused: dict[bytes, float] = {}
 
@@ -133,8 +128,6 @@ class _Introspector:
             raise InvalidToken("the token is not valid")
         question = self._open.get(key)
         if question is None:
-            if len(self._open) >= _MAX_WAITING:
-                raise IssuerUnavailable("too many tokens wait for the answer of their issuer")
             question = self._open[key] = _Question()
         question.waiting += 1
         try:
@@ -156,10 +149,9 @@ class _Introspector:
         issuer = self._expected.issuers[0]
         form = {"token": token, "token_type_hint": "access_token"}
         try:
-            async with self._asked:
-                if self._url is None:
-                    self._url = await issuer_endpoint(issuer, "introspection_endpoint")
-                answer = await fetch_json(self._url, form, self._config.credentials)
+            if self._url is None:
+                self._url = await issuer_endpoint(issuer, "introspection_endpoint")
+            answer = await fetch_json(self._url, form, self._config.credentials)
             question.access = self._access(answer, issuer)
         except (InvalidToken, IssuerUnavailable) as failure:
             question.failure = failure
