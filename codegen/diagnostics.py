@@ -47,7 +47,7 @@ CODES: dict[str, str] = {
     "MG112": "No value satisfies the bounds, or a schema has two lower bounds or two upper bounds.",
     "MG113": "`required` names a key that `additionalProperties` forbids.",
     "MG114": "A keyword that needs at least one entry is empty.",
-    "MG115": "A `pattern` uses syntax that ECMA-262 and Python do not share.",
+    "MG115": "A `pattern` uses syntax that ECMA-262 and Python, or later releases of Python, read differently.",
     "MG116": "The root of the document describes a type. The root has no name, so the type is ignored.",
     "MG117": "A keyword for objects or arrays is used without `type`. The generator assumes the type.",
     "MG118": "Bounds are used without `type`, or a `pattern` is used beside `enum` or `const`.",

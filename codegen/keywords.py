@@ -199,14 +199,20 @@ def _pattern(value: Json) -> Iterator[Fault]:
             # Python warns that the meaning of "[[a]" may change. The bindings would warn at every import.
             warnings.simplefilter("error")
             re.compile(value)
-    except (re.error, OverflowError, RecursionError, Warning) as error:
+    except Warning as error:
+        message = f"{shown(value)} can get another meaning in a later Python: {str(error)[:_LONGEST_SHOWN]}"
+        yield Fault(
+            "MG115", message, "Write the character class in another way, for example with a backslash before [."
+        )
+        return
+    except (re.error, OverflowError, RecursionError) as error:
         message = f"{shown(value)} is not a regular expression in Python: {str(error)[:_LONGEST_SHOWN]}"
         yield Fault("MG115", message, "Use only syntax that ECMA-262 and Python share.")
         return
     parts = _PATTERN_PARTS.findall(value)
     plain = "".join(part if len(part) == 1 else "x" for part in parts)
     if any(part.startswith(_READ_OTHERWISE) for part in parts) or _PYTHONS_OWN.search(plain):
-        message = f"{shown(value)} has another meaning in Python than in ECMA-262"
+        message = f"{shown(value)} has syntax that ECMA-262 reads in another way than Python, or not at all"
         yield Fault("MG115", message, "Use only syntax that ECMA-262 and Python share.")
 
 

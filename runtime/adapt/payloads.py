@@ -255,22 +255,29 @@ def _non_json(value: object) -> str | None:
     match value:
         case None | bool():
             return None
-        case str():
-            return None if _is_text(value) else "a string holds half of a surrogate pair"
-        case int():
-            return None if _is_writable(value) else "an integer is too large"
-        case float():
-            return None if math.isfinite(value) else f"{value} is not a JSON value"
+        case str() if not _is_text(value):
+            return "a string holds half of a surrogate pair"
+        case float() if not math.isfinite(value):
+            return f"{value} is not a JSON value"
+        case str() | int() | float() if _is_writable(value):
+            return None
+        case int() if type(value) is int:
+            return "an integer is too large"
         case list():
             return None
         case dict():
             keys: list[object] = list(value)  # pyright: ignore[reportUnknownArgumentType]  # of anything
-            bad = [key for key in keys if not (isinstance(key, str) and _is_text(key))]
-            return f"a key of an object is not a string: {bad[0]!r}"[:MAX_REASON_CHARS] if bad else None
+            return next((reason for key in keys if (reason := _bad_key(key))), None)
         case msgspec.Struct():
             return f"a value of the type {type(value).__name__} is not a JSON value; convert it: msgspec.to_builtins(…)"
         case _:
             return f"a value of the type {type(value).__name__} is not a JSON value"
+
+
+def _bad_key(key: object) -> str | None:
+    if not isinstance(key, str):
+        return f"a key of an object is not a string: {key!r}"[:MAX_REASON_CHARS]
+    return None if _is_text(key) else f"a key of an object holds half of a surrogate pair: {key!r}"[:MAX_REASON_CHARS]
 
 
 def _is_text(text: str) -> bool:
@@ -281,11 +288,11 @@ def _is_text(text: str) -> bool:
     return True
 
 
-def _is_writable(number: int) -> bool:
+def _is_writable(value: str | float) -> bool:
     try:
-        msgspec.json.encode(number)
+        msgspec.json.encode(value)
     except (ValueError, OverflowError, TypeError):
-        # More than 64 bits in older releases of msgspec, Python's limit of digits in newer ones, or a subclass of int.
+        # More than 64 bits in older releases of msgspec, Python's limit of digits in newer ones, or a subclass.
         return False
     return True
 

@@ -168,7 +168,11 @@ class Client(BaseClient):
             raise UsageError(f"{problem}; use the handle that `start_tool` returned")
         tasks = self._engine.tool_tasks
         if tasks is None:
-            reason = "the server runs no tools as tasks, or connect() was called without tasks=True"
+            reason = "the server runs no tools as tasks"
+            if self._engine.server.era == "stateless":
+                reason += ", or connect() was called without tasks=True"
+            elif self.revision != "2025-11-25":
+                reason = f"{self.revision} has no tasks"
             raise UnsupportedByPeer(revision=self.revision, what="tasks/get", reason=reason, peer="server")
         return tasks.handle(task_id)
 

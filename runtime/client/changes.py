@@ -142,8 +142,9 @@ class Changes:
         lacks_resources = self._wanted.resource_subscriptions and not supported.resource_subscriptions
         is_empty = supported == SubscriptionFilter() and not self._extensions
         if is_empty or lacks_resources or (self._extensions and server.era == "handshake"):
-            what = SUBSCRIBE if self._wanted.resource_subscriptions else LISTEN
-            raise unsupported(server, what, "the server has not declared that it reports these changes")
+            what = LISTEN if server.era == "stateless" else SUBSCRIBE if lacks_resources else "listen(…)"
+            changes = "updates of resources" if lacks_resources else "these changes"
+            raise unsupported(server, what, f"the server has not declared that it reports {changes}")
         self._opened = self._new_stream(supported)
         try:
             if server.era == "stateless":

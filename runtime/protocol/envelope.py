@@ -28,7 +28,7 @@ from mcpgen.generated.registry import REVISIONS, Labels
 from mcpgen.runtime.errors import RequestError, UsageError
 from mcpgen.runtime.limits import MAX_BATCH_LENGTH
 from mcpgen.runtime.protocol.framing import END_BYTES
-from mcpgen.runtime.protocol.malformed import id_in, integer, kind_and_id, malformed_message, text_in
+from mcpgen.runtime.protocol.malformed import has_half_pair, id_in, integer, kind_and_id, malformed_message, text_in
 from mcpgen.runtime.protocol.message_size import SMALL_FRAME_BYTES, detached, too_many_values
 from mcpgen.runtime.protocol.messages import (
     Batch,
@@ -233,7 +233,7 @@ def _decode_slowly(frame: bytes, max_batch_length: int) -> Message | Batch | Mal
     except RecursionError:
         fault = Fault.TOO_DEEP
     except msgspec.DecodeError:
-        fault = Fault.NOT_JSON
+        fault = Fault.HALF_PAIR if has_half_pair(frame) else Fault.NOT_JSON
     return malformed_message(fault, frame[:END_BYTES], frame[-END_BYTES:])
 
 

@@ -18,7 +18,7 @@ from mcpgen.runtime.protocol.messages import Fault, Kind, Malformed, RequestId
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["id_in", "integer", "kind_and_id", "same_id", "text_in", "malformed_message"]
+__all__ = ["has_half_pair", "id_in", "integer", "kind_and_id", "same_id", "text_in", "malformed_message"]
 
 # A larger float is not an exact integer (RFC 8259, section 6), so an id such as 1e300 is ambiguous.
 _MAX_EXACT_FLOAT: Final = 2**53 - 1
@@ -85,6 +85,25 @@ def same_id(value: str | float | UnsetType) -> RequestId | UnsetType:
         return value
     number = integer(value)
     return UNSET if number is None else number
+
+
+def has_half_pair(frame: bytes) -> bool:
+    """Return whether *frame*, which msgspec cannot decode, is JSON with half of a surrogate pair in a string.
+
+    Spec:
+        RFC 8259, section 8.2: JSON allows such a string, but implementations need not read it.
+    """
+
+    def refuse(_: str) -> None:
+        raise ValueError
+
+    import json  # noqa: PLC0415 (it takes a millisecond, and few messages get here)
+
+    try:
+        json.loads(frame.decode(), parse_constant=refuse)  # reads halves of pairs, but NaN only with this function
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def malformed_message(fault: Fault, head: bytes, tail: bytes) -> Malformed:

@@ -51,6 +51,7 @@ class Fault(Enum):
     TOO_LONG = ErrorCode.PARSE_ERROR, "the message is longer than {limit} bytes (max_frame_bytes)"
     NOT_UTF8 = ErrorCode.PARSE_ERROR, "the message is not UTF-8"
     NOT_JSON = ErrorCode.PARSE_ERROR, "the message is not JSON"
+    HALF_PAIR = ErrorCode.PARSE_ERROR, "a string in the message has half of a surrogate pair"
     TOO_DEEP = ErrorCode.PARSE_ERROR, "the message is nested too deeply"
     TOO_MANY_VALUES = ErrorCode.INVALID_REQUEST, "the message has more than {limit} values (max_values)"
     NOT_AN_OBJECT = ErrorCode.INVALID_REQUEST, "the message is not an object"

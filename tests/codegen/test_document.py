@@ -430,6 +430,20 @@ def test_a_type_that_is_only_implied_is_a_warning(schema: dict[str, Any], places
     ]
 
 
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("(", "is not a regular expression in Python: missing ), unterminated subpattern at position 0"),
+        ("[[a]", "can get another meaning in a later Python: Possible nested set at position 1"),
+        ("(?P<n>a)", "has syntax that ECMA-262 reads in another way than Python, or not at all"),
+    ],
+)
+def test_the_reason_why_a_pattern_is_refused_is_told(pattern: str, reason: str) -> None:
+    (finding,) = check_document({"$defs": {"A": {"type": "string", "pattern": pattern}}})
+
+    assert f"'{pattern}' {reason}" == finding.message
+
+
 def test_warnings_come_after_the_errors() -> None:
     findings = check_document({"$defs": {"A": {"items": {}}, "B": {"type": "x"}}})
 

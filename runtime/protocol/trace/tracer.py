@@ -48,7 +48,7 @@ _NEWEST_HANDSHAKE: Final = revisions_of_era(_ALL, "handshake")[-1]
 _OTHER: Final[dict[Sender, Sender]] = {"client": "server", "server": "client"}
 
 _ENVELOPE: Final = frozenset(("jsonrpc", "id", "method", "params", "result", "error"))
-_NOT_JSON: Final = (Fault.TOO_MANY_VALUES, Fault.TOO_LONG, Fault.NOT_UTF8, Fault.NOT_JSON, Fault.TOO_DEEP)
+_UNREAD: Final = {Fault.TOO_MANY_VALUES, *(each for each in Fault if each.code is Fault.NOT_JSON.code)}
 _BANNER: Final = "the message is not JSON; on stdio, a server may write only messages to standard output"
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -184,9 +184,10 @@ class Tracer:
 
     def _malformed(self, draft: Annotation, message: Malformed, frame: bytes) -> None:
         draft.revision = self._negotiated
-        draft.is_json = message.fault not in _NOT_JSON
+        draft.is_json = message.fault not in _UNREAD
         draft.summary = text_summary(frame)
-        is_banner = message.fault is Fault.NOT_JSON and draft.direction == "to client"
+        is_text = message.fault is Fault.NOT_JSON and b'"jsonrpc"' not in frame  # not a message with a mistake
+        is_banner = is_text and draft.direction == "to client"
         draft.violate("frame", "", _BANNER if is_banner else message.reason)
         if message.kind == "response" and message.id is not None:
             self._answered(draft, message.id)

@@ -10,6 +10,11 @@ from mcpgen.generated.v2025_11_25 import Root
 from mcpgen.runtime.adapt.payloads import definition_payload, message_payload
 from mcpgen.runtime.errors import InvalidPayload
 
+
+class Whole(int):
+    """An integer that msgspec does not encode."""
+
+
 ARGUMENTS = message_payload("2025-11-25", "tools/call", "params", None)
 
 
@@ -30,7 +35,8 @@ ARGUMENTS = message_payload("2025-11-25", "tools/call", "params", None)
             "a value of the type Root is not a JSON value; convert it: msgspec.to_builtins(…)",
         ),
         ({"a": "\ud800"}, "/a", "a string holds half of a surrogate pair"),
-        ({"a": {"\udc00": 1}}, "/a", "a key of an object is not a string: '\\udc00'"),
+        ({"a": {"\udc00": 1}}, "/a", "a key of an object holds half of a surrogate pair: '\\udc00'"),
+        ({"a": Whole(1)}, "/a", "a value of the type Whole is not a JSON value"),
         ({"a": 10**5000}, "/a", "an integer is too large"),
     ],
 )

@@ -267,9 +267,26 @@ def test_listening_ends_with_the_client() -> None:
             next(iter(changes))
 
 
-def test_an_unsupported_listen_is_refused() -> None:
-    with connect_sync(Server("empty")) as client, pytest.raises(UnsupportedByPeer), client.listen(tools=True):
+@pytest.mark.parametrize(
+    ("revision", "wanted", "what", "changes"),
+    [
+        ("2025-11-25", {"tools": True}, "listen(…)", "these changes"),
+        ("2025-11-25", {"uris": ["a:b"]}, "resources/subscribe", "updates of resources"),
+        ("2026-07-28", {"tools": True}, "subscriptions/listen", "these changes"),
+        ("2026-07-28", {"uris": ["a:b"]}, "subscriptions/listen", "updates of resources"),
+    ],
+)
+def test_an_unsupported_listen_is_refused(revision: str, wanted: dict[str, Any], what: str, changes: str) -> None:
+    server = Server("empty")
+    with (
+        connect_sync(server, revisions=[revision]) as client,
+        pytest.raises(UnsupportedByPeer) as caught,
+        client.listen(**wanted),
+    ):
         raise AssertionError
+
+    reason = f"the server has not declared that it reports {changes}"
+    assert f"{what} cannot be sent to this peer of {revision}: {reason}" == str(caught.value)
 
 
 def test_a_closed_client_says_so_and_can_be_closed_again() -> None:

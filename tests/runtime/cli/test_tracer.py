@@ -385,6 +385,20 @@ def test_a_banner_is_a_violation_and_is_quoted() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        ('{"x":NaN}', "the message is not JSON"),
+        ('{"x":"\\ud800"}', "a string in the message has half of a surrogate pair"),
+    ],
+)
+def test_a_message_with_a_mistake_is_not_a_banner(result: str, reason: str) -> None:
+    (found,) = after(opened(), f'< {{"jsonrpc":"2.0","id":1,"result":{result}}}\n')
+
+    assert ("malformed", False) == (found.kind, found.is_json)
+    assert reason == found.violations[0].reason
+
+
 def test_a_batch_is_told_and_then_each_of_its_messages() -> None:
     batch = '[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/initialized"},7]'
     tracer = Tracer()

@@ -426,6 +426,22 @@ async def test_a_client_that_takes_no_tasks_gets_plain_results() -> None:
     assert ([False, False], -32021) == (bakery.was_task, refused.value.code)
 
 
+@pytest.mark.parametrize(
+    ("revision", "reason"),
+    [
+        ("2025-06-18", "2025-06-18 has no tasks"),
+        ("2025-11-25", "the server runs no tools as tasks"),
+        ("2026-07-28", "the server runs no tools as tasks, or connect() was called without tasks=True"),
+    ],
+)
+async def test_the_reason_why_there_is_no_task_fits_the_revision(revision: str, reason: str) -> None:
+    async with connect(Server("empty"), revisions=[revision], tasks=True) as client:
+        with pytest.raises(UnsupportedByPeer) as caught:
+            client.task("unknown")
+
+    assert reason == caught.value.reason
+
+
 async def test_without_notifications_the_client_polls() -> None:
     bakery = Bakery(task_limits=TaskLimits(poll_interval_ms=50))
     handlers = bakery.server._engine.handlers.extensions[0].extension.handlers

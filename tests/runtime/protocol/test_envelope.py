@@ -277,9 +277,18 @@ def test_messages_must_be_utf8_everywhere(member: bytes, text: bytes) -> None:
     assert Malformed(Fault.NOT_UTF8, 9, "request") == decode(frame)
 
 
+@pytest.mark.parametrize("text", [b"\\ud83d", b"\\ude00", b"\\ud83d\\ud83d", b"\\ud83d\\u0041"])
+@pytest.mark.parametrize("member", [b'"params":{"a":"%s"}', b'"extra":["%s"]', b'"params":{"%s":1}'])
+def test_half_of_a_surrogate_pair_is_named(member: bytes, text: bytes) -> None:
+    frame = b'{"jsonrpc":"2.0","id":9,"method":"x",' + member % text + b"}"
+
+    assert Malformed(Fault.HALF_PAIR, 9, "request") == decode(frame)
+    assert ErrorCode.PARSE_ERROR == Fault.HALF_PAIR.code
+
+
 @pytest.mark.spec("2025-11-25", "basic/index#error-responses")
 @pytest.mark.parametrize(
-    "bad", [b'{"a":NaN}', b'{"a":"\\ud83d"}', b'{"a":01}', b'{"a":-Infinity}', b"[1,]", b'{"a":"\x01"}']
+    "bad", [b'{"a":NaN}', b'{"a":NaN,"b":"\\ud83d"}', b'{"a":01}', b'{"a":-Infinity}', b"[1,]", b'{"a":"\x01"}']
 )
 @pytest.mark.parametrize(
     ("frame", "expected"),
