@@ -232,8 +232,8 @@ def _decode_slowly(frame: bytes, max_batch_length: int) -> Message | Batch | Mal
         fault = Fault.NOT_UTF8
     except RecursionError:
         fault = Fault.TOO_DEEP
-    except msgspec.DecodeError:
-        fault = Fault.HALF_PAIR if has_half_pair(frame) else Fault.NOT_JSON
+    except msgspec.DecodeError as error:
+        fault = Fault.HALF_PAIR if has_half_pair(frame, error) else Fault.NOT_JSON
     return malformed_message(fault, frame[:END_BYTES], frame[-END_BYTES:])
 
 

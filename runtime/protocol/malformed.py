@@ -23,6 +23,10 @@ __all__ = ["has_half_pair", "id_in", "integer", "kind_and_id", "same_id", "text_
 # A larger float is not an exact integer (RFC 8259, section 6), so an id such as 1e300 is ambiguous.
 _MAX_EXACT_FLOAT: Final = 2**53 - 1
 
+# A first half of a surrogate pair without room for a second one: msgspec says that the frame is truncated.
+_HALF_AT_END: Final = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}.{0,5}\Z", re.DOTALL)
+_PAIR_BYTES: Final = 12
+
 _TO_FIRST_BRACKET: Final = re.compile(rb"\s*+\{[^{\[]*+")
 
 _decode_id: Final = msgspec.json.Decoder(str | int | float | None).decode
@@ -87,23 +91,14 @@ def same_id(value: str | float | UnsetType) -> RequestId | UnsetType:
     return UNSET if number is None else number
 
 
-def has_half_pair(frame: bytes) -> bool:
-    """Return whether *frame*, which msgspec cannot decode, is JSON with half of a surrogate pair in a string.
+def has_half_pair(frame: bytes, error: msgspec.DecodeError) -> bool:
+    """Return whether *error*, which msgspec raised for *frame*, is about half of a surrogate pair in a string.
 
     Spec:
         RFC 8259, section 8.2: JSON allows such a string, but implementations need not read it.
     """
-
-    def refuse(_: str) -> None:
-        raise ValueError
-
-    import json  # noqa: PLC0415 (it takes a millisecond, and few messages get here)
-
-    try:
-        json.loads(frame.decode(), parse_constant=refuse)  # reads halves of pairs, but NaN only with this function
-    except (ValueError, RecursionError):
-        return False
-    return True
+    reason = str(error)
+    return "surrogate pair" in reason or ("truncated" in reason and bool(_HALF_AT_END.search(frame[-_PAIR_BYTES:])))
 
 
 def malformed_message(fault: Fault, head: bytes, tail: bytes) -> Malformed:
