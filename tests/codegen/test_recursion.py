@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from contextlib import suppress
 from itertools import product
@@ -176,3 +177,29 @@ def test_a_key_that_several_arms_share_is_settled_once_at_each_depth(leaf: dict[
 
     calls(1)  # makes the arms
     assert calls(12) < 3 * calls(6)
+
+
+def test_the_place_of_an_error_takes_no_search_of_its_text_at_each_depth(tmp_path: Path) -> None:
+    definitions: dict[str, Any] = {
+        "Node": {"anyOf": [ref("Left"), ref("Right")]},
+        "Left": obj(child=ref("Node"), x=INTEGER) | {"required": ["child"]},
+        "Right": obj(child=ref("Node"), y=INTEGER) | {"required": ["child"]},
+    }
+    models = load(build({"$defs": definitions}), tmp_path)
+    value: dict[str, Any] = {"child": 5}
+    for _ in range(20):
+        value = {"child": value}
+    searches: list[str] = []
+
+    def note(_frame: object, event: str, called: object) -> None:
+        if event == "c_call" and isinstance(getattr(called, "__self__", None), re.Pattern):
+            searches.append(repr(called))
+
+    sys.setprofile(note)
+    try:
+        with pytest.raises(msgspec.ValidationError, match="No arm of the union fits"):
+            models.decode(json.dumps(value), models.Node)
+    finally:
+        sys.setprofile(None)
+
+    assert len(searches) < 10

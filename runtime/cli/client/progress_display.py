@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from mcpgen.runtime.cli.terminal_text import BEYOND_ASCII, display_width, escaped_line, json_escaped
+from mcpgen.runtime.cli.terminal_text import display_width, escaped_line, json_in_ascii
 from mcpgen.runtime.protocol.log_levels import LEVELS
 
 if TYPE_CHECKING:
@@ -106,4 +106,4 @@ def _in_range(number: float) -> float:
 
 def _start_of_json(data: object) -> str:
     """Return the start of *data* as JSON in ASCII."""
-    return BEYOND_ASCII.sub(json_escaped, msgspec.json.encode(data)[:_MAX_ENTRY].decode("utf-8", "ignore"))
+    return json_in_ascii(msgspec.json.encode(data)[:_MAX_ENTRY].decode("utf-8", "ignore"))

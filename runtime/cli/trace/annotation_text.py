@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 import msgspec
 from msgspec import Raw
 
-from mcpgen.runtime.cli.terminal_text import display_width, json_escaped
+from mcpgen.runtime.cli.terminal_text import display_width, json_in_ascii
 from mcpgen.runtime.errors import printable
 
 if TYPE_CHECKING:
@@ -34,10 +33,12 @@ _MIN_SUMMARY: Final = 8  # columns
 _INDENT: Final = 12  # the columns of the time and the arrow
 _MAX_FINDINGS: Final = 8  # shown for one message; `--json` writes all of them
 _MAX_ID: Final = 24
+_MAX_INDENT_BYTES: Final = 4 * 1024 * 1024  # the lists of a message of 100 kB can be so deep that it would be 90 MB
 _MAX_METHOD: Final = 60
 _METHOD_INDEX: Final = 3  # of the method among the facts
 
-_NOT_PLAIN: Final = re.compile(r"[^\x20-\x7e]")
+# Bytes that are not UTF-8, as "surrogateescape" decodes them. "backslashreplace" takes a second for a message of them.
+_BYTES: Final = {0xDC00 + byte: f"\\x{byte:02x}" for byte in range(0x80, 0x100)}
 
 _ARROWS: Final = {"to server": "→", "to client": "←"}
 _COLOURS: Final = {"to server": "cyan", "to client": "green"}
@@ -139,9 +140,12 @@ def _wrapped(text: str, width: int, colour: str, paint: Callable[[str, str], str
 def _body(annotation: Annotation) -> list[str]:
     if annotation.frame is None:
         return []
-    text = annotation.frame.decode("utf-8", "backslashreplace")
     if annotation.is_json:
-        text = msgspec.json.format(annotation.frame, indent=2).decode("utf-8")
+        indented = msgspec.json.format(annotation.frame, indent=2)
+        is_deep = len(indented) - len(annotation.frame) > _MAX_INDENT_BYTES
+        text = (annotation.frame if is_deep else indented).decode("utf-8")
+    else:
+        text = annotation.frame.decode("utf-8", "surrogateescape").translate(_BYTES)
     return [printable(line) for line in text.split("\n")]
 
 
@@ -201,17 +205,17 @@ def as_json(annotation: Annotation) -> str:
     if not annotation.summary:
         del facts["summary"]
     line = {name: value for name, value in facts.items() if value not in (None, ())}
-    if frame is not None:
-        try:
-            line |= {"message": Raw(frame)} if is_json else {"text": frame.decode("utf-8")}
-        except UnicodeDecodeError:
-            line["base64"] = base64.b64encode(frame).decode("ascii")
-    text = msgspec.json.encode(line).decode("utf-8")
-    # Characters beyond ASCII occur only within strings; control characters also as white space of the message.
-    if not (text.isascii() and text.isprintable()):
-        text = _NOT_PLAIN.sub(_escaped, text)
-    return text + "\n"
+    text = json_in_ascii(msgspec.json.encode(line).decode("utf-8"))
+    return f"{text[:-1]}{'' if frame is None else _member(frame, is_json)}}}\n"
 
 
-def _escaped(match: re.Match[str]) -> str:
-    return " " if match[0] in "\r\n\t" else json_escaped(match)
+def _member(frame: bytes, is_json: bool) -> str:  # noqa: FBT001 (of an annotation)
+    """Return *frame* as the last member of an object, in ASCII."""
+    try:
+        text = frame.decode("utf-8")
+    except UnicodeDecodeError:
+        return f',"base64":"{base64.b64encode(frame).decode("ascii")}"'
+    if not is_json:
+        return f',"text":{json.dumps(text)}'
+    text = text.replace("\t", " ").replace("\r", " ").replace("\n", " ")  # in a string, these are escapes
+    return f',"message":{json_in_ascii(text)}'

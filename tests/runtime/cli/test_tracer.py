@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -629,6 +630,30 @@ def test_a_line_of_json_has_all_facts_and_the_message_as_it_came() -> None:
     assert ("request", "tools/call", 1, "2025-06-18") == tuple(
         made[key] for key in ("kind", "method", "id", "revision")
     )
+
+
+@pytest.mark.parametrize("text", ["ä", "😀", "ä\\n", "\x7f", '\\"ä'])
+def test_a_line_of_json_takes_no_step_for_each_character_beyond_ascii(text: str) -> None:
+    line = f'{{"jsonrpc":"2.0","id":7,"method":"ping","params":{{"_meta":{{"a":"{text * 10_000}"}}}}}}'
+    (found,) = after(opened(), f"> {line}\n")
+    steps: list[str] = []
+    sys.setprofile(lambda frame, event, _: steps.append(frame.f_code.co_name))
+    try:
+        made = as_json(found)
+    finally:
+        sys.setprofile(None)
+
+    assert len(steps) < 200
+    assert made.isascii()
+    assert json.loads(line) == json.loads(made)["message"]
+
+
+def test_the_indents_of_a_deep_body_do_not_fill_the_memory() -> None:
+    deep = ",".join(["[" * 900 + "]" * 900] * 50)
+    line = f'{{"jsonrpc":"2.0","id":7,"method":"ping","params":{{"_meta":{{"a":[{deep}]}}}}}}'
+    (found,) = after(opened(), f"> {line}\n")
+
+    assert len(told(found, is_whole=True)) < len(line) + 1000
 
 
 @pytest.mark.parametrize(
