@@ -11,6 +11,9 @@ from typing import Final
 
 __all__ = ["EVENT_STREAM", "JSON", "accepts", "is_json", "media_type"]
 
+# Browsers send some 100 characters. 64 KiB of commas, the most that a head can have, take 30 ms to split.
+_MAX_ACCEPT_CHARS: Final = 1024
+
 JSON: Final = "application/json"
 EVENT_STREAM: Final = "text/event-stream"
 
@@ -28,12 +31,15 @@ def is_json(content_type: str | None) -> bool:
 
 @lru_cache(maxsize=256)
 def accepts(accept: str | None, kind: str) -> bool:
-    """Return whether an ``Accept`` header allows the media type *kind*; a missing header allows every type."""
+    """Return whether an ``Accept`` header allows the media type *kind*; a missing header allows every type.
+
+    Of a long header, only the beginning is read.
+    """
     if accept is None:
         return True
     ranges = (kind, f"{kind.partition('/')[0]}/*", "*/*")
     allowed: dict[str, bool] = {}
-    for each in accept.split(","):
+    for each in accept[:_MAX_ACCEPT_CHARS].split(","):
         name, *parameters = (part.strip().lower() for part in each.split(";"))
         allowed[name] = not any(_is_zero_weight(parameter) for parameter in parameters)
     # The most specific range that matches decides.

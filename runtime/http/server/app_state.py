@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from mcpgen.runtime.http.server.handler_host import HandlerHost
 from mcpgen.runtime.http.server.http_session import HttpSession
-from mcpgen.runtime.http.server.open_requests import OPEN_REQUEST_BYTES, TOO_MANY, Ticket
+from mcpgen.runtime.http.server.open_requests import OPEN_REQUEST_BYTES, TOO_MANY, Ticket, headers_bytes
 from mcpgen.runtime.http.server.rate_limit import RateLimiter
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.http.server.session_table import SessionTable, random_id
@@ -40,11 +40,6 @@ if TYPE_CHECKING:
     from mcpgen.runtime.transports.spawner import Spawner
 
 __all__ = ["AppState"]
-
-
-_HEADER_COPIES: Final = 2
-_HEADER_BYTES: Final = 100
-_USUAL_HEADERS_BYTES: Final = 4096
 
 _SHUTTING_DOWN: Final = "the server is shutting down"
 
@@ -197,7 +192,7 @@ class AppState:
         if self.is_shutting_down:
             return None
         ticket = Ticket()
-        size = OPEN_REQUEST_BYTES * count + _headers_bytes(headers)
+        size = OPEN_REQUEST_BYTES * count + headers_bytes(headers)
         if body:
             size += memory_bytes(body, self.engine.handlers.json_costs)
         give_way = ticket.give_way
@@ -269,10 +264,3 @@ class AppState:
             each.close()
         for response in self.open_responses:
             response.end()
-
-
-def _headers_bytes(headers: Mapping[str, str]) -> int:
-    """Return what *headers* take in memory beyond those of a usual request, which `OPEN_REQUEST_BYTES` includes."""
-    size = sum(map(len, headers)) + sum(map(len, headers.values()))
-    # They are kept twice: by the ASGI server as bytes, and here as text. Without a text, each takes some 100 bytes.
-    return max(0, _HEADER_COPIES * (size + _HEADER_BYTES * len(headers)) - _USUAL_HEADERS_BYTES)

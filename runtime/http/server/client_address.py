@@ -38,6 +38,9 @@ _Network: TypeAlias = "ipaddress.IPv4Network | ipaddress.IPv6Network"
 # A chain of proxies is short. What a client prepends to it is not read.
 _MAX_PROXIES: Final = 16
 
+# RFC 7239 has four parameters.
+_MAX_PARAMETERS: Final = 16
+
 # A site has at least 2**64 addresses (RFC 6177), so that a limit for each of them would be none.
 _IPV6_SITE_BITS: Final = 64
 
@@ -169,7 +172,7 @@ def _forwarded(headers: Mapping[str, str]) -> list[str]:
 
 def _for(element: str) -> str:
     """Return the value of ``for`` in an element of ``Forwarded``; empty if there is none."""
-    for pair in element.split(";"):
+    for pair in element.split(";", _MAX_PARAMETERS):
         name, _, value = pair.partition("=")
         if name.strip().lower() == "for":
             return value.strip().strip('"')

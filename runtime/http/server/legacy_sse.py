@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from contextlib import closing, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs, quote
 
 from msgspec import UNSET
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import Error, Message
 
 __all__ = ["LegacySse"]
+
+# A session id has some 50 bytes; a proxy may have added to them. 64 KiB of escapes take 100 ms to decode.
+_MAX_QUERY_BYTES: Final = 1024
 
 
 class LegacySse:
@@ -95,8 +98,9 @@ class LegacySse:
 
     async def post(self, scope: Scope, headers: Mapping[str, str], client: Client, body: bytes, send: Send) -> None:
         """Handle a message that a client posts; its answer goes to the stream."""
-        query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
-        session_id = query.get("session", [""])[0]
+        query: bytes = scope.get("query_string", b"")
+        found = parse_qs(query.decode("latin-1")) if len(query) <= _MAX_QUERY_BYTES else {}
+        session_id = found.get("session", [""])[0]
         session = self._sessions.get(session_id)
         cluster = self._state.cluster
         if session is None and cluster is not None and await self._relay(cluster, scope, headers, client, body, send):

@@ -25,7 +25,7 @@ from mcpgen.runtime.server.exchange import Exchange, ResponseBody
 from mcpgen.runtime.server.session_output import SessionOutput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from mcpgen.runtime.http.server.client_address import Client
     from mcpgen.runtime.protocol.capabilities import Peer
@@ -36,12 +36,17 @@ if TYPE_CHECKING:
     from mcpgen.runtime.transports.interfaces import MessageWriter
     from mcpgen.runtime.transports.spawner import Spawner
 
-__all__ = ["OPEN_REQUEST_BYTES", "TOO_MANY", "CountedConnection", "Ticket", "request_count"]
+__all__ = ["OPEN_REQUEST_BYTES", "TOO_MANY", "CountedConnection", "Ticket", "headers_bytes", "request_count"]
 
 # What an open request or stream takes beside its body: tasks, connection, session, response, and a part in the ASGI
 # server. Measured in CPython 3.11 with uvicorn and uvloop as resident memory of thousands: 31 kB for a request whose
 # client waits, 22 kB for one whose client has hung up, and 22 kB for a stream.
 OPEN_REQUEST_BYTES: Final = 24 * 1024
+
+# They are kept twice: by the ASGI server as bytes, and here as text. Without a text, each takes some 100 bytes.
+_HEADER_COPIES: Final = 2
+_HEADER_BYTES: Final = 100
+_USUAL_HEADERS_BYTES: Final = 4096
 
 TOO_MANY: Final = "too many requests and streams are open, or they hold too many bytes (max_open, max_open_bytes)"
 
@@ -97,6 +102,12 @@ class Ticket:
 def request_count(message: Message | Batch | Malformed) -> int:
     """Return for how many requests a message counts."""
     return max(1, sum(isinstance(each, Request) for each in message.items)) if isinstance(message, Batch) else 1
+
+
+def headers_bytes(headers: Mapping[str, str]) -> int:
+    """Return what *headers* take in memory beyond those of a usual request, which `OPEN_REQUEST_BYTES` includes."""
+    size = sum(map(len, headers)) + sum(map(len, headers.values()))
+    return max(0, _HEADER_COPIES * (size + _HEADER_BYTES * len(headers)) - _USUAL_HEADERS_BYTES)
 
 
 class CountedConnection(Connection):

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import anyio
 
 from mcpgen.runtime.errors import McpgenError, seconds_text
 from mcpgen.runtime.http.server.first_step import Waiting, first_step
-from mcpgen.runtime.http.server.open_requests import OPEN_REQUEST_BYTES, TOO_MANY
+from mcpgen.runtime.http.server.open_requests import OPEN_REQUEST_BYTES, TOO_MANY, headers_bytes
 from mcpgen.runtime.http.server.responses import ClientDisconnected
 from mcpgen.runtime.http.server.timeouts import with_timeout
 from mcpgen.runtime.server.fair_turns import REQUEST_COST_BYTES, is_large, request_cost
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, MutableMapping
 
     from mcpgen.runtime.http.server.responses import Receive
     from mcpgen.runtime.server.fair_turns import FairTurns
@@ -46,7 +47,7 @@ class BodyRefused(McpgenError):  # noqa: N818 (named as those of runtime/errors.
 
 
 class Uploads(NamedTuple):
-    """Count the bodies that arrive in several parts.
+    """Count the bodies that arrive in several parts, and long heads whose bodies are to come.
 
     Attributes:
         quota: What is open in the application.
@@ -65,17 +66,19 @@ class _Upload:
     Args:
         uploads: The bodies of the application.
         owner: Whom it counts for.
+        head_size: What the head of the request takes beyond a usual one.
 
     Attributes:
         scope: Is cancelled if the body has to make room for those of others.
     """
 
-    __slots__ = ("_account", "_entry", "_owner", "_quota", "_size", "_turns", "scope")
+    __slots__ = ("_account", "_entry", "_head_size", "_owner", "_quota", "_size", "_turns", "scope")
 
-    def __init__(self, uploads: Uploads, owner: str) -> None:
+    def __init__(self, uploads: Uploads, owner: str, head_size: int) -> None:
         self.scope: anyio.CancelScope = anyio.CancelScope()
         self._quota, self._account, self._turns = uploads
         self._owner = owner
+        self._head_size = head_size
         self._size = 0
         self._entry: Entry | None = None
 
@@ -83,7 +86,7 @@ class _Upload:
         """Count *size* bytes in all; return False if there is no room for them."""
         self._account.bytes += size - self._size
         self._size = size
-        size += OPEN_REQUEST_BYTES
+        size += OPEN_REQUEST_BYTES + self._head_size
         if self._entry is not None:
             return self._entry.resize(size)
         self._entry = self._quota.admit(self._owner, size, give_way=self.scope.cancel)
@@ -133,24 +136,63 @@ async def read_body(  # noqa: PLR0913 (the request, and its limits)
     try:
         message = first_step(receive()) if is_on_asyncio else await with_timeout(seconds, receive())
         if isinstance(message, Waiting):
-            async with asyncio.timeout(seconds):
-                message = await message
+            message = await _first_part(message, headers, owner, uploads, seconds)
         if message["type"] == "http.disconnect":
             raise _disconnected()
         body: bytes = message.pop("body", b"")
         is_last = not message.get("more_body", False)
-        if is_last and len(body) <= REQUEST_COST_BYTES:  # as much as the connection takes
-            if uploads.turns.must_wait():
-                await uploads.turns.wait_to_decode(owner, len(body), request_cost(body))
-        elif not is_last or uploads.turns.must_wait() or uploads.turns.is_used_up:
-            parts, body = [body], b""  # the first part must not be kept while the others arrive
-            body = await _read_rest(receive, parts, max_bytes, seconds, _Upload(uploads, owner), is_last=is_last)
+        turns, is_small = uploads.turns, len(body) <= REQUEST_COST_BYTES  # as much as the connection takes
+        if not is_last or turns.must_wait() or (turns.is_used_up and not is_small):
+            head_size = headers_bytes(headers)
+            if is_last and is_small and not head_size:
+                await turns.wait_to_decode(owner, len(body), request_cost(body))
+            else:
+                parts, body = [body], b""  # the first part must not be kept while the others arrive
+                upload = _Upload(uploads, owner, head_size)
+                body = await _read_rest(receive, parts, max_bytes, seconds, upload, is_last=is_last)
     except TimeoutError:
         raise BodyRefused(408, f"the body did not arrive within {seconds_text(seconds)} (body_seconds)") from None
     if len(body) > max_bytes:
         raise _too_long(max_bytes)
     uploads.turns.spend(request_cost(body))
     return body
+
+
+async def _first_part(
+    waiting: Waiting[MutableMapping[str, Any]],
+    headers: Mapping[str, str],
+    owner: str,
+    uploads: Uploads,
+    seconds: float,
+) -> MutableMapping[str, Any]:
+    """Wait for the first part of a body. Meanwhile, a long head counts: thousands of clients may send nothing else.
+
+    Raises:
+        BodyRefused: There is no room for the head.
+        TimeoutError: It takes too long.
+    """
+    head_size, entry = headers_bytes(headers), None
+    try:
+        async with asyncio.timeout(seconds) as limit:  # the first step may have entered a scope of anyio
+            if head_size:
+                give_way = partial(_end_now, limit)
+                entry = uploads.quota.admit(owner, OPEN_REQUEST_BYTES + head_size, give_way=give_way)
+                if entry is None:
+                    waiting.close()
+                    raise BodyRefused(503, TOO_MANY)
+            return await waiting
+    except TimeoutError:
+        if entry is not None and entry.is_leaving:
+            raise BodyRefused(503, TOO_MANY) from None
+        raise
+    finally:
+        if entry is not None:
+            entry.release()
+
+
+def _end_now(limit: asyncio.Timeout) -> None:
+    if not limit.expired():
+        limit.reschedule(0)
 
 
 async def _read_rest(  # noqa: PLR0913 (of `read_body`)

@@ -52,8 +52,16 @@ _WITHOUT_BODY: Final = frozenset((204, 304))
 # A client sends its requests to one short URL, and gets the same short headers. They are not parsed each time.
 _MAX_REMEMBERED_BYTES: Final = 256
 
+# A longer path is not decoded, and nothing is served at it. 64 KiB of escapes, the most that a head can have, take
+# 40 ms, and many connections can send them in one turn of the event loop.
+_MAX_DECODED_BYTES: Final = 1024
+
 # A longer body is written apart from its head, so that it is not copied.
 _COPIED_BYTES: Final = 16 * 1024
+
+
+# Of a connection without a request.
+_NO_SCOPE: Final[Any] = {}
 
 
 class _NoEvent:
@@ -314,6 +322,12 @@ class CycleProtocol(HttpToolsProtocol):
     def end_request(self) -> None:
         """Start the request that waits, or else the time in which the connection may be idle."""
         self.server_state.total_requests += 1
+        cycle = self.cycle
+        if cycle.response_complete:  # else it waits behind the one that has ended
+            # A head may have 64 KiB, and there may be 10,000 idle connections.
+            if self.scope is cycle.scope:  # else the next head has begun
+                self.scope, self.url = _NO_SCOPE, b""
+            cycle.scope = _NO_SCOPE
         if self.transport.is_closing():
             return
         if self.flow.read_paused:
@@ -350,7 +364,8 @@ class CycleProtocol(HttpToolsProtocol):
 def _target(url: bytes) -> tuple[str, bytes, bytes]:
     """Return the path of a request's target, decoded and as it is, and the query."""
     parsed = httptools.parse_url(url)
-    return unquote(parsed.path.decode("ascii")), parsed.path, parsed.query or b""
+    path = parsed.path.decode("ascii")
+    return unquote(path) if len(path) <= _MAX_DECODED_BYTES else path, parsed.path, parsed.query or b""
 
 
 _remembered_target: Final = lru_cache(maxsize=64)(_target)

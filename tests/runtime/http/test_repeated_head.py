@@ -186,13 +186,13 @@ def test_each_request_has_headers_and_a_state_of_its_own() -> None:
         peer = repeating()
         for _ in range(3):
             peer.protocol.data_received(of(PLAIN, b"a"))
+            scope: Any = peer.protocol.scope
             await peer.end()
-        scope: Any = peer.protocol.scope
         scope["headers"].append((b"x-user", b"ann"))
         scope["state"]["user"] = "ann"
         peer.protocol.data_received(of(PLAIN, b"a"))
-        await peer.end()
         scope = peer.protocol.scope
+        await peer.end()
         assert scope["extensions"][HEADERS]["lines"] == scope["headers"] == peer.requests[1][0]["lines"]
         assert scope["state"] == {"a": 1}
 

@@ -146,6 +146,17 @@ async def answer(*events: dict[str, Any], asked: bytes = ASKED) -> list[bytes]:
         return connection.wire.writes
 
 
+async def test_an_idle_connection_keeps_no_head() -> None:
+    async with opened(start(JSON, (b"Content-Length", b"2")), part(b"{}")) as connection:
+        protocol = connection.protocol
+        await connection.ask(ASKED)
+        assert (protocol.scope, protocol.cycle.scope, protocol.url) == ({}, {}, b"")
+        await connection.ask(ASKED[:-4], b"body", b"GET /next HTTP/1.1\r\nhost: x\r\n")
+        assert (protocol.cycle.scope, protocol.url) == ({}, b"/next")
+        await connection.ask(b"\r\n")
+        assert connection.received[-2]["path"] == "/next"
+
+
 async def test_a_small_response_is_one_write() -> None:
     written = await answer(start(JSON, (b"Content-Length", b"2")), part(b"{}"))
 

@@ -28,6 +28,7 @@ from mcpgen.runtime.http.server.auth.token_verifier import (
     canonical_audience,
 )
 from mcpgen.runtime.http.server.client_address import Client
+from mcpgen.runtime.http.server.open_requests import OPEN_REQUEST_BYTES, headers_bytes
 from mcpgen.runtime.server.access import Access
 from mcpgen.runtime.server.quota import Quota
 
@@ -57,6 +58,10 @@ _LOG_SECONDS: Final = 30.0
 
 # Tokens that wait for an answer of their issuer, or of an author's own function. Anyone can send invented ones.
 _MAX_WAITING: Final = 128
+
+# The same where the keys of the issuer are fetched for all of them. Each request keeps its head meanwhile.
+_MAX_WAITING_FOR_KEYS: Final = 10_000
+_MAX_WAITING_BYTES: Final = 48 * 1024 * 1024
 
 # A body up to this length is discarded with the answer; for a longer one, the connection is closed.
 _MAX_DISCARDED_BYTES: Final = 64 * 1024
@@ -102,7 +107,7 @@ class TokenCheck:
             self._verify = partial(_checked, method, clock)
             self._cache = TokenCache(_OWN_SECONDS, clock)
             asks = True
-        self._waiting: Quota | None = Quota(_MAX_WAITING, 1) if asks else None
+        self._waiting = Quota(_MAX_WAITING if asks else _MAX_WAITING_FOR_KEYS, _MAX_WAITING_BYTES)
         self._scopes = protect.scopes
         self._logged = -_LOG_SECONDS
 
@@ -141,7 +146,7 @@ class TokenCheck:
         if known is not None:
             return known
         try:
-            access = await self._access(token, owner)
+            access = await self._access(token, owner, OPEN_REQUEST_BYTES + headers_bytes(headers))
         except InvalidToken as invalid:
             await self._refuse(send, 401, str(invalid), error="invalid_token", is_sse=is_sse, headers=more)
             return None
@@ -161,8 +166,8 @@ class TokenCheck:
             self._logged = now
             _LOG.error("tokens cannot be verified: %s", unavailable)
 
-    async def _access(self, token: str, owner: str) -> Access:
-        """Return what *token* allows; the addresses of clients share the tokens that wait for an answer.
+    async def _access(self, token: str, owner: str, size: int) -> Access:
+        """Return what *token* allows; the addresses of clients share the requests that wait for it, of *size* bytes.
 
         Raises:
             InvalidToken: It is not valid.
@@ -170,14 +175,14 @@ class TokenCheck:
         """
         if len(token) > _MAX_TOKEN_CHARS or _TOKEN.fullmatch(token) is None:
             raise InvalidToken("the token has characters that no token has, or is too long")
-        found = await (self._verify(token) if self._waiting is None else self._in_share(self._waiting, token, owner))
+        found = await self._in_share(token, owner, size)
         if found is None:
             raise InvalidToken("the token is not valid")
         return replace(found, scopes=self._protect.granted(found.scopes))
 
-    async def _in_share(self, waiting: Quota, token: str, owner: str) -> Access | None:
+    async def _in_share(self, token: str, owner: str, size: int) -> Access | None:
         scope = anyio.CancelScope()
-        entry = waiting.admit(owner, 0, give_way=scope.cancel)
+        entry = self._waiting.admit(owner, size, give_way=scope.cancel)
         if entry is not None:
             try:
                 with scope:
