@@ -230,6 +230,8 @@ class CycleProtocol(HttpToolsProtocol):
 
     app: Any
     cycle: RequestResponseCycle
+    scope: Any
+    url: bytes
 
     def __init__(self, *, requests: SharedTask, reads: ReadTurns, **options: Any) -> None:  # noqa: ANN401 (as uvicorn's are)
         super().__init__(**options)
