@@ -232,7 +232,9 @@ def test_each_line_of_json_is_an_object(start: Callable[..., Traced], server: st
     log = tmp_path / "log"
     log.write_text('{"before":1}\n', encoding="utf-8")
     traced = start("--json", "--output", str(log), "--", sys.executable, server)
-    status, _, err = traced.end(INITIALIZE + CALL + b"nonsense\n")
+    traced.write(INITIALIZE)
+    traced.line()  # a server that is still starting would get SIGTERM two seconds after the end of its input
+    status, _, err = traced.end(CALL + b"nonsense\n")
     before, *lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
 
     assert (0, {"before": 1}) == (status, before)
