@@ -84,6 +84,10 @@ class SchemaObject(msgspec.Struct, frozen=True, kw_only=True):
         known = _BOUNDS.get(kind, ())
         return tuple((meta, self.bounds[keyword]) for meta, keyword in known if keyword in self.bounds)
 
+    def bounded_types(self) -> tuple[str, ...]:
+        """Return the JSON types whose values the bounds restrict; an integer is a number."""
+        return tuple(kind for kind in ("string", "number", "array") if self.bounds_for(kind))
+
     def implied_types(self) -> tuple[str, ...]:
         """Return the JSON type that a schema without ``type`` implies; ``check_document`` warns about it."""
         if self.properties is not None or self.additional is not None or self.required:

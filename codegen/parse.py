@@ -281,11 +281,9 @@ class _Parser:
             return self._fixed(node, pointer)
         types = node.types or node.implied_types()
         if node.bounds and not types:
-            self._report(
-                "MG118",
-                pointer,
-                f"{quoted(sorted(node.bounds))} is used without `type`, and so applies to values of one type only",
-            )
+            bounds, others = quoted(sorted(node.bounds)), " and ".join(node.bounded_types())
+            problem = f"without it, all values of types other than {others} are valid"
+            self._report("MG118", pointer, f"a schema with {bounds} needs a `type`: {problem}")
         return simplified([self._kind(kind, node, pointer, name, hoist=hoist) for kind in types] or [ir.Anything()])
 
     def _kind(self, kind: str, node: SchemaObject, pointer: str, name: str, *, hoist: bool) -> ir.TypeRef:

@@ -63,8 +63,10 @@ def check_document(document: dict[str, Json]) -> list[Diagnostic]:
         return [_no_schema(f"the document has {found}", "Put all definitions under one of the two.")]
     (home,) = homes
     definitions = document[home]
-    if not isinstance(definitions, dict) or not definitions:
-        return [_no_schema(f"`{home}` is not an object with definitions", "Add at least one definition.", home)]
+    if not isinstance(definitions, dict):
+        return [_no_schema(f"`{home}` is not an object with definitions", "Use an object.", home)]
+    if not definitions:  # in the document of an extension, `home` itself can be missing
+        return [_no_schema("the document has no definitions", "Add at least one definition.")]
     return list(_Walk(document, home, definitions).findings())
 
 

@@ -310,10 +310,8 @@ def as_transport(target: Any, auth: Any = None) -> Transport:
     if isinstance(target, Transport) and not isinstance(target, type):
         return target
     # The target itself is not shown: a dict of a host's configuration contains tokens.
-    named = target.__name__ if isinstance(target, type) else type(target).__name__
-    hint = f"; write {named}()" if isinstance(target, type) and not issubclass(target, BaseClient) else ""
-    if isinstance(target, Mapping):
-        hint = "; write Http(url, headers=…) or Process(command, environment=…)"
+    named = f"the class {target.__name__}" if isinstance(target, type) else type(target).__name__
+    hint = "; write Http(url, headers=…) or Process(command, environment=…)" if isinstance(target, Mapping) else ""
     raise UsageError(
         f"`target` must be a URL, a command, a Path, a Server or a transport such as Process, not {named}{hint}"
     )

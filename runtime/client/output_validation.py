@@ -3,10 +3,9 @@
 The policy is ``off``, ``warn`` (log what is wrong, and return the result) or ``strict`` (raise, with the result). Only
 tools that the caller has listed are checked: the client requests no list by itself.
 
-Schema and content both come from a server that may be hostile. Nothing is fetched. A schema that cannot be checked
-reliably in bounded time (see `mcpgen.runtime.client.schema_cost`) is reported as uncheckable; it never counts as a
-schema that allows everything. Patterns are matched in linear time. Patterns with look-around cannot be; they get a
-limit on backtracking, and are matched against short texts only.
+Schema and content come from a server that may be hostile. Nothing is fetched. A schema that cannot be checked reliably
+in bounded time (see `schema_cost`) is reported as uncheckable; it never counts as a schema that allows everything.
+Patterns are matched in linear time; those with look-around get a limit on backtracking, and short texts only.
 
 Dialects: 2020-12 (the default), 2019-09, draft-07, draft-06, draft-04. Formats are annotations.
 
@@ -107,6 +106,7 @@ _MATCHINGS: Final = (
 _OUR_TEXTS: Final = {  # for kinds of errors whose text is unclear about a value that is named *it*
     "Contains": "too few or too many of its items match the schema of `contains`",
     "FalseSchema": "the schema is `false`, which accepts no value",
+    "Format": "it is not a regular expression, or is too large",
     "Not": "it matches the schema of `not`",
 }
 
@@ -352,18 +352,18 @@ def _validator(
     why = ""
     for each in _MATCHINGS:
         matching = each._replace(size_limit=min(each.size_limit, pattern_bytes))
+        patterns = library.RegexOptions(size_limit=matching.size_limit)
         if matching.looks_around:
             patterns = library.FancyRegexOptions(backtrack_limit=MAX_BACKTRACKS, size_limit=matching.size_limit)
-        else:
-            patterns = library.RegexOptions(size_limit=matching.size_limit)
         try:
             # offline: neither network nor files, however the library was built.
             made = _guarded(make, document, offline=True, validate_formats=False, pattern_options=patterns, mask="it")
         except ValueError as error:
-            why = _why(error)
+            why, place = _why(error), _shortened(pointer_to(getattr(error, "instance_path", ())), MAX_POINTER_LENGTH)
+            why = f"the value at {place}{why[2:]}" if place and why.startswith("it ") else why
         else:
             return made, matching
-    raise SchemaRefused(f"the output schema is not valid: {why}")
+    raise SchemaRefused(f"the output schema cannot be used: {why}")
 
 
 def _guarded(function: Callable[..., _T], *arguments: object, **options: object) -> _T:

@@ -163,7 +163,7 @@ def test_any_bytes_are_read_or_refused(content: bytes) -> None:
         ({}, ""),
         ({"type": "object"}, ""),
         ({"$defs": {"A": {}}, "definitions": {"A": {}}}, ""),
-        ({"$defs": {}}, "/$defs"),
+        ({"$defs": {}}, ""),
         ({"definitions": []}, "/definitions"),
         ({"definitions": True}, "/definitions"),
     ],

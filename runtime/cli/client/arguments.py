@@ -128,7 +128,7 @@ def convert_arguments(pairs: dict[str, tuple[str, bool]], schema: object) -> dic
             made[key] = _parse_json(text) if is_json else _convert(text, inner, schema)
         except ValueError as error:
             if is_json:
-                is_text = text.lstrip()[:1] not in {"{", "["}
+                is_text = text.lstrip()[:1] not in {"{", "["} and _takes_text(text, inner, schema)
                 hint = f"; for text, write {escaped_line(join_command([f'{key}={text}']))}" if is_text else ""
                 reasons.append(f"`{escaped_line(key)}` is not valid JSON: {error}{hint}.")
             elif key in properties or is_open:
@@ -194,6 +194,13 @@ def _convert(text: str, schema: object, root: object) -> Any:  # noqa: ANN401 (a
         if _looks_like(text, name):
             return _number(text) if name in ("integer", "number") else _parse_json(text)
     raise ValueError(text)
+
+
+def _takes_text(text: str, schema: object, root: object) -> bool:
+    try:
+        return isinstance(_convert(text, schema, root), str)
+    except ValueError:
+        return False
 
 
 def _looks_like(text: str, name: str) -> bool:

@@ -310,7 +310,8 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (partial(register, ANY), "`package` must be a package that `mcpgen build --schema` wrote, or its full name"),
     (partial(register, "./draft"), "`package` is './draft', which is not the full name of a package"),
     (partial(register, ""), "`package` must be a package that `mcpgen build --schema` wrote, or its full name"),
-    (lambda: connect(ANY or Client), "or a transport such as Process, not Client"),
+    (lambda: connect(ANY or Client), "or a transport such as Process, not the class Client"),
+    (lambda: connect(ANY or Process), "or a transport such as Process, not the class Process"),
     (partial(connect, Server("demo"), title=b"x"), "`title` must be a string, not bytes"),
     (
         partial(connect, Server("demo"), capabilities=["roots"]),

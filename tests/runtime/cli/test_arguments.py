@@ -94,6 +94,12 @@ def test_text_that_is_forced_to_be_json_is_told_how_to_be_text() -> None:
     assert "`x` is not valid JSON: line 1, column 1: a JSON value is missing; for text, write 'x=tea time'." == reason
 
 
+def test_text_that_is_forced_to_be_json_is_not_told_how_to_be_text_if_the_tool_takes_no_text() -> None:
+    (reason,) = reasons({"properties": {"x": {"type": "integer"}}}, "x:=tea")
+
+    assert "`x` is not valid JSON: line 1, column 1: a JSON value is missing." == reason
+
+
 def test_unknown_and_missing_arguments_are_told_together() -> None:
     schema = {"properties": {"name": {}, "age": {}, "size": {}}, "required": ["name", "age"]}
 

@@ -225,7 +225,7 @@ def test_the_patterns_of_a_schema_are_bounded_together() -> None:
     """A hundred of them took 100 MB, and half a second."""
     schema = {"type": "string", "allOf": [{"pattern": f"^.{{1,990}}{each}?$"} for each in range(100)]}
 
-    assert "the output schema is not valid" in reason(schema, "x")
+    assert reason(schema, "x").endswith("/pattern is not a regular expression, or is too large")
 
 
 # What is done
@@ -311,7 +311,17 @@ def test_formats_are_annotations() -> None:
 @pytest.mark.spec("2025-11-25", "basic/index#schema-validation", "caea1f66")
 @pytest.mark.parametrize("schema", [{"type": "strin"}, {"minimum": "1"}, {"pattern": "("}, {"properties": []}])
 def test_a_schema_that_is_none_is_a_finding(schema: object) -> None:
-    assert reason(schema, {}).startswith("it cannot be checked: the output schema is not valid")
+    assert reason(schema, {}).startswith("it cannot be checked: the output schema cannot be used: the value at /")
+
+
+def test_the_place_of_a_fault_in_a_schema_is_named() -> None:
+    told = "it cannot be checked: the output schema cannot be used: "
+
+    assert f'{told}the value at /properties is not of type "object"' == reason({"type": "object", "properties": 3}, {})
+    for pattern in ("(", "(a{1000}){1000}"):
+        assert f"{told}the value at /pattern is not a regular expression, or is too large" == reason(
+            {"pattern": pattern}, ""
+        )
 
 
 # References
