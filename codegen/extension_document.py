@@ -21,6 +21,7 @@ from mcpgen.codegen.diagnostics import Diagnostic, Refused, pointer_to
 from mcpgen.codegen.json_pointers import objects
 from mcpgen.codegen.keywords import ANNOTATIONS
 from mcpgen.codegen.overlay import apply_overlay, patched_document
+from mcpgen.codegen.schema_checks import definitions_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
@@ -82,8 +83,11 @@ def completed(document: dict[str, Any], base: Base, overlay: Overlay, shared: Sh
         shared: The overlay of all documents.
 
     Raises:
-        Refused: The overlay does not fit.
+        Refused: MG010, its definitions are in two places, or not in an object; or the overlay does not fit.
     """
+    problem = definitions_of(document)[1] if any(each in document for each in _HOMES) else None
+    if problem is not None:
+        raise Refused([problem])
     home = "$defs" if "$defs" in base.patched else "definitions"
     own = _hoisted(document, home)
     inherited, published = base.patched[home], base.official[home]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import keyword
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from mcpgen.codegen import names
 from mcpgen.codegen.diagnostics import Diagnostic, pointer_to
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from mcpgen.codegen.json_pointers import Json
 
-__all__ = ["check_document"]
+__all__ = ["check_document", "definitions_of"]
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -57,17 +57,22 @@ def check_document(document: dict[str, Json]) -> list[Diagnostic]:
     An empty list means that every keyword is supported and well-formed and that every reference resolves. Only
     diagnostics with the severity "error" stop a build. References to other documents are never fetched.
     """
+    home, problem = definitions_of(document)
+    return [problem] if problem else list(_Walk(document, home, cast("dict[str, Json]", document[home])).findings())
+
+
+def definitions_of(document: dict[str, Json]) -> tuple[str, Diagnostic | None]:
+    """Return the keyword under which *document* has its definitions, and what is wrong with that."""
     homes = [home for home in ("$defs", "definitions") if home in document]
     if len(homes) != 1:
         found = "both `$defs` and `definitions`" if homes else "neither `$defs` nor `definitions`"
-        return [_no_schema(f"the document has {found}", "Put all definitions under one of the two.")]
+        return "", _no_schema(f"the document has {found}", "Put all definitions under one of the two.")
     (home,) = homes
-    definitions = document[home]
-    if not isinstance(definitions, dict):
-        return [_no_schema(f"`{home}` is not an object with definitions", "Use an object.", home)]
-    if not definitions:  # in the document of an extension, `home` itself can be missing
-        return [_no_schema("the document has no definitions", "Add at least one definition.")]
-    return list(_Walk(document, home, definitions).findings())
+    if not isinstance(document[home], dict):
+        return home, _no_schema(f"`{home}` is not an object with definitions", "Use an object.", home)
+    if not document[home]:  # in the document of an extension, `home` itself can be missing
+        return home, _no_schema("the document has no definitions", "Add at least one definition.")
+    return home, None
 
 
 def _no_schema(message: str, hint: str, *path: str) -> Diagnostic:

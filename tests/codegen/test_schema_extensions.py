@@ -167,6 +167,8 @@ def test_an_extension_that_cannot_be_added_leaves_nothing(checkout: Path, monkey
         ({"$defs": {"Room": {"oneOf": []}}}, NEW, "rooms", ["MG101"]),
         ({"$defs": {"Room": ref("Nowhere")}}, NEW, "rooms", ["MG107"]),
         ({"$id": "x"}, NEW, "rooms", ["MG010"]),
+        ({"$defs": 3}, NEW, "rooms", ["MG010"]),
+        ({"$defs": {}, "definitions": {"Room": {"type": "object"}}}, NEW, "rooms", ["MG010"]),
         (ROOMS, (*NEW, "--base", "2020-01-01"), "rooms", ["MG303"]),
         (ROOMS, NEW, "Rooms", ["MG304"]),
         (ROOMS, NEW, "../rooms", ["MG304"]),
@@ -175,7 +177,20 @@ def test_an_extension_that_cannot_be_added_leaves_nothing(checkout: Path, monkey
         (ROOMS, (*NEW, "--replace"), "tasks", ["MG304"]),
         (ROOMS, (*NEW, "--id", "io.modelcontextprotocol/tasks"), "rooms", ["MG304"]),
     ],
-    ids=["keyword", "reference", "nothing", "base", "capital", "path", "keyword of Python", "label", "name", "id"],
+    ids=[
+        "keyword",
+        "reference",
+        "nothing",
+        "number",
+        "twice",
+        "base",
+        "capital",
+        "path",
+        "keyword of Python",
+        "label",
+        "name",
+        "id",
+    ],
 )
 def test_what_cannot_be_an_extension_is_refused(
     document: dict[str, Any], options: tuple[str, ...], name: str, expected: list[str]
