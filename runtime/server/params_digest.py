@@ -11,6 +11,8 @@ from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.protocol.newest import ErrorCode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from msgspec import Raw
 
 __all__ = ["params_digest"]
@@ -34,7 +36,9 @@ def params_digest(params: Raw | bytes) -> bytes:
         if not isinstance(members, _Members):
             raise RequestError(ErrorCode.INVALID_PARAMS, "The params are not an object")
         compared = _Members(member for member in members if member[0] not in _OF_THE_RETRY)
-        return hashlib.sha256(_canonical(compared).encode("ascii")).digest()
+        pieces: list[str] = []
+        _write(compared, pieces.append)
+        return hashlib.sha256("".join(pieces).encode("ascii")).digest()
     except (ValueError, RecursionError):
         raise RequestError(ErrorCode.INVALID_PARAMS, "The params are not JSON, or are nested too deeply") from None
 
@@ -65,13 +69,23 @@ _decode_exactly: Final = json.JSONDecoder(
 ).decode
 
 
-def _canonical(value: _Json) -> str:
-    """Return the canonical JSON of *value*, in ASCII."""
+def _write(value: _Json, write: Callable[[str], object]) -> None:
+    """Pass the canonical JSON of *value* to *write* in ASCII: in pieces, as each level would copy a text inside it."""
     if isinstance(value, _Number):
-        return value
-    if isinstance(value, _Members):  # sorted by key alone: equal keys keep their order
-        inner = [f"{json.dumps(key)}:{_canonical(each)}" for key, each in sorted(value, key=itemgetter(0))]
-        return "{" + ",".join(inner) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join([_canonical(each) for each in value]) + "]"
-    return json.dumps(value)
+        write(value)
+    elif isinstance(value, _Members):  # sorted by key alone: equal keys keep their order
+        before = "{"
+        for key, each in sorted(value, key=itemgetter(0)):
+            write(f"{before}{json.dumps(key)}:")
+            _write(each, write)
+            before = ","
+        write("}" if value else "{}")
+    elif isinstance(value, list):
+        before = "["
+        for each in value:
+            write(before)
+            _write(each, write)
+            before = ","
+        write("]" if value else "[]")
+    else:
+        write(json.dumps(value))

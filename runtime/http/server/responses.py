@@ -354,8 +354,10 @@ async def _write_events(response: ResponseBuffer, send: Send, limits: HttpLimits
         if response.is_disconnected:
             return
         if chunk:
+            is_large = len(chunk) > SMALL_BYTES
             await write(_chunk(chunk))
-            if len(chunk) > SMALL_BYTES:
+            del chunk  # or each of thousands of streams would keep its last messages until the next ones
+            if is_large:
                 await write(_chunk(b""))  # returns when the client has read nearly all of it
             response.sent()
         if is_last:

@@ -6,7 +6,8 @@ import base64
 import hashlib
 import hmac
 import json
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -23,6 +24,9 @@ from mcpgen.runtime.server.request_state import (
     StateRefused,
     StateTooLarge,
 )
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 KEY = bytes(range(32))
 OTHER_KEY = bytes(range(32, 64))
@@ -373,6 +377,24 @@ def test_what_a_retry_may_write_otherwise_makes_no_difference(one: bytes, other:
 )
 def test_whatever_a_handler_may_take_for_something_else_is(one: bytes, other: bytes) -> None:
     assert params_digest(Raw(one)) != params_digest(Raw(other))
+
+
+def test_a_text_in_many_levels_is_not_copied_at_each_of_them() -> None:
+    text, returned = "é" * 100_000, 0
+
+    def count(frame: FrameType, event: str, value: Any) -> None:
+        nonlocal returned
+        if event == "return" and frame.f_code.co_filename == params_digest.__code__.co_filename:
+            returned += len(value) if isinstance(value, str) else 0
+
+    nested = '{"a":[' * 200 + f'"{text}"' + "]}" * 200
+    sys.setprofile(count)
+    try:
+        params_digest(nested.encode())
+    finally:
+        sys.setprofile(None)
+
+    assert returned <= 10 * len(nested.encode())
 
 
 json_values = st.recursive(

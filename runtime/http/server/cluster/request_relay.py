@@ -163,6 +163,7 @@ class RequestRelay:
                 raise responses.ClientDisconnected("a client disconnected from a relayed response") from error
             if not part.more:
                 return
+            del part, message  # or each of thousands of streams would keep its last part until the next one
             await self._worker.send(side.other, RelayWritten(self._worker.number, relay))
 
     async def _wait(self, side: _Side, is_done: Callable[[], bool]) -> None:
