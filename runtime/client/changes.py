@@ -46,7 +46,6 @@ LISTEN: Final = "subscriptions/listen"
 SUBSCRIBE: Final = "resources/subscribe"
 UNSUBSCRIBE: Final = "resources/unsubscribe"
 
-
 T = TypeVar("T")
 
 _LOG = logging.getLogger("mcpgen.client")
@@ -94,7 +93,7 @@ class Changes:
         self._subscribed: list[str] = []
         self._is_awaited = False
         self._renewal: tuple[anyio.CancelScope, anyio.Event] | None = None
-        self._breaks = 0  # how often the stream was opened again since the last change
+        self._breaks = 0  # how often the stream was opened again since the server last reported a change
 
     def __repr__(self) -> str:
         state = "not opened" if self._opened is None else "closed" if self.is_closed else "open"
@@ -183,7 +182,6 @@ class Changes:
         while True:
             change = stream.take()
             if change is not None:
-                self._breaks = 0
                 return change
             if stream.failure is not None:
                 if not _is_broken(stream.failure):
@@ -313,6 +311,8 @@ class Changes:
         import random  # noqa: PLC0415 (of use here only)
 
         session, wanted = self._session, self._stream.wanted
+        if self._stream.has_reported:
+            self._breaks = 0
         for attempt in range(_MAX_ATTEMPTS):
             delay = _FIRST_DELAY_SECONDS * 2 ** min(self._breaks, _MAX_DOUBLINGS) if self._breaks else 0
             self._breaks += 1

@@ -11,6 +11,8 @@ import re
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from mcpgen.runtime.adapt.json_pointer import is_array, is_object
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -100,12 +102,13 @@ def _field_mismatch(value: Any, field: Mapping[str, Any]) -> str | None:
 
 
 def _options(field: Mapping[str, Any]) -> list[Any] | None:
-    """Return the values that a field allows; None if it is no selection."""
-    titled = field.get("oneOf") or field.get("anyOf")
-    if titled:
-        return [each["const"] for each in titled]
+    """Return the values that a field allows; None if it is no selection, and has anything else under these keys."""
+    for key in ("oneOf", "anyOf"):
+        arms = field.get(key)
+        if arms and is_array(arms) and all(is_object(arm) and isinstance(arm.get("const"), str) for arm in arms):
+            return [arm["const"] for arm in arms]
     found = field.get("enum")
-    return None if found is None else list(found)
+    return list(found) if is_array(found) and all(isinstance(each, str) for each in found) else None
 
 
 def _has_format(text: str, name: object) -> bool:

@@ -45,9 +45,16 @@ class _Address(Struct, rename="camel"):
     elicitation_id: str | UnsetType = UNSET
 
 
+class _Acknowledged(Struct):
+    """The params of an acknowledgement, with the keys of extensions, which the type of the revision does not have."""
+
+    notifications: dict[str, Any]
+
+
 _LOG: Final = logging.getLogger("mcpgen.session")
 
 _decode_address = msgspec.json.Decoder(_Address).decode
+_decode_acknowledged = msgspec.json.Decoder(_Acknowledged).decode
 
 
 def handle_notification(session: ClientSession, requests: IncomingRequests, notification: Notification) -> None:
@@ -132,10 +139,7 @@ def _handle_change(session: ClientSession, revision: str, notification: Notifica
         stream_id = found
     if notification.method == _ACKNOWLEDGED:
         if stream_id is not None:
-            # As the server wrote it: the type of the revision has no keys of extensions.
-            written: Any = notification.params
-            acknowledged = msgspec.json.decode(written)["notifications"]
-            session.subscriptions.acknowledge(stream_id, acknowledged)
+            session.subscriptions.acknowledge(stream_id, _acknowledged(notification, revision))
         return True
     kind = CHANGE_KINDS[notification.method]
     change = Change(kind, params.uri if kind == "resource" else None)
@@ -147,6 +151,20 @@ def _handle_change(session: ClientSession, revision: str, notification: Notifica
         )
         return False
     return True
+
+
+def _acknowledged(notification: Notification, revision: str) -> dict[str, Any]:
+    """Return the filter as the server wrote it.
+
+    Raises:
+        InvalidPayload: A key of an extension has a value that Python does not read, such as 1e400.
+    """
+    written: Any = notification.params  # they are there: the revision requires the filter
+    try:
+        return _decode_acknowledged(written).notifications
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        what = f"the params of {notification.method}"
+        raise InvalidPayload(revision=revision, pointer="", what=what, reason=str(error)) from None
 
 
 def _is_open_elicitation(session: ClientSession, notification: Notification) -> bool:

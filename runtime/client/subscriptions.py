@@ -66,6 +66,7 @@ class ChangeStream:
         acknowledged: Those of them that the server agreed to report; None until it did.
         accepted: The acknowledged filter as the server wrote it.
         event: Set when a change is queued, and when the state of the stream changes.
+        has_reported: Whether the server has reported a change on the stream.
         is_closed: Whether no more changes will come.
         failure: Why it was closed, if by an error.
     """
@@ -81,6 +82,7 @@ class ChangeStream:
         self.acknowledged: SubscriptionFilter | None = None
         self.accepted: dict[str, Any] = {}
         self.event: AutoResetEvent = event
+        self.has_reported: bool = False
         self.is_closed: bool = False
         self.failure: Exception | None = None
         self._max_queued = max_queued
@@ -178,6 +180,7 @@ class Subscriptions:
             return False
         for each in self.shared if stream_id is None else [self.streams[stream_id]]:
             if each.wants(change, method):
+                each.has_reported = True
                 each.put(change)
         return True
 

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import anyio
 import click
+import msgspec
 from msgspec import UNSET
 
 from mcpgen.runtime.api.connect import connect
@@ -126,8 +127,16 @@ class ClientRun:
             raise click.UsageError(sentence(error)) from None
 
     def result(self, method: str) -> Any:  # noqa: ANN401 (any JSON value)
-        """Return the last result of *method* as the server sent it; None if there is none."""
-        return self._recorder.result(method)
+        """Return the last result of *method* as the server sent it; None if there is none.
+
+        Raises:
+            InvalidPayload: It has a number or a text that Python does not read, in a key that the client ignores.
+        """
+        try:
+            return self._recorder.result(method)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            what = f"the result of {method}"
+            raise InvalidPayload(revision="", pointer="", what=what, reason=str(error)) from None
 
     def result_size(self, method: str) -> tuple[int, int]:
         """Return the bytes of the last result of *method*, and about the memory of its values."""

@@ -192,16 +192,19 @@ def parse_form(schema: object) -> list[FormField]:
 
 
 def _choices(schema: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return values and titles, in any of the forms that the revisions have."""
+    """Return values and titles, in any of the forms that the revisions have.
+
+    A field without choices may have anything else under these keys.
+    """
     for key in ("oneOf", "anyOf"):
         arms = schema.get(key)
-        if is_array(arms):
-            return [(str(arm["const"]), str(arm.get("title", arm["const"]))) for arm in arms if is_object(arm)]
+        if is_array(arms) and all(is_object(arm) and isinstance(arm.get("const"), str) for arm in arms):
+            return [(arm["const"], str(arm.get("title", arm["const"]))) for arm in arms]
     values, names = schema.get("enum"), schema.get("enumNames")
-    if not is_array(values):
+    if not (is_array(values) and all(isinstance(each, str) for each in values)):
         return []
     titles = names if is_array(names) and len(names) == len(values) else values
-    return [(str(value), str(title)) for value, title in zip(values, titles, strict=True)]
+    return [(value, str(title)) for value, title in zip(values, titles, strict=True)]
 
 
 def _iso(form: re.Pattern[str], parse: Callable[[str], object]) -> Callable[[str], bool]:

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mcpgen.runtime.adapt.json_pointer import is_object
+from mcpgen.runtime.adapt.json_pointer import is_array, is_object
 from mcpgen.runtime.cli.terminal_text import as_json, escaped_line, escaped_text, size_text
 
 if TYPE_CHECKING:
@@ -62,7 +62,8 @@ class ResultOutput:
     def tool(self, result: Mapping[str, Any], folder: str | None) -> int:
         """Write the result of a tool. Save binary content in *folder*."""
         has_failed = result.get("isError") is True
-        blocks = result.get("content", [])
+        found = result.get("content")  # some servers send null, which the client reads as no content
+        blocks = found if is_array(found) else []
         lines = self._lines(blocks, folder)
         if lines is None:
             return 1

@@ -290,6 +290,30 @@ def test_a_result_that_is_read_with_a_correction_is_shown(identity: str, text: s
     assert "is not valid, but is accepted" in err
 
 
+def test_a_result_whose_content_is_null_has_no_content(tmp_path: Path) -> None:
+    code = """
+    if method == 'initialize': hello({'tools': {}})
+    elif method == 'tools/list': say(id=message['id'], result={'tools': [{'name': 'a', 'inputSchema': {}}]})
+    elif 'id' in message: say(id=message['id'], result={'content': None})
+    """
+    status, out, err = run("call", server(tmp_path, code), "a")
+
+    assert (0, "") == (status, out)
+    assert "is not valid, but is accepted" in err
+
+
+def test_a_number_that_the_client_does_not_read_is_an_error_of_the_server(tmp_path: Path) -> None:
+    code = """
+    info = '{"name": "p", "version": "1", "x": 1e400}'
+    result = f'{{"protocolVersion": "2025-11-25", "capabilities": {{}}, "serverInfo": {info}}}'
+    if method == 'initialize': print(f'{{"jsonrpc": "2.0", "id": {message["id"]}, "result": {result}}}', flush=True)
+    """
+    status, out, err = run("inspect", server(tmp_path, code), "--revision", "2025-11-25")
+
+    assert (1, "") == (status, out)
+    assert err.startswith("Error: the result of initialize is not valid: Number out of range")
+
+
 @pytest.mark.parametrize(
     ("revision", "said"),
     [

@@ -335,6 +335,21 @@ async def test_a_stream_does_not_tell_what_it_was_not_asked() -> None:
         assert ["tools"] == [each.kind for each in await errand.outcome()]
 
 
+async def test_a_stream_is_acknowledged_whatever_unknown_keys_have() -> None:
+    async with opened(NEW) as own:
+
+        async def listen() -> bool:
+            async with own.client.listen(tools=True) as changes:
+                return changes.acknowledged.tools_list_changed
+
+        errand, asked = await own.asked(listen())
+        members = f'"_meta":{{"{SUBSCRIPTION}":{asked["id"]}}},"notifications":{{"toolsListChanged":true}},"x":1e400'
+        method = "notifications/subscriptions/acknowledged"
+        own.wire.say(f'{{"jsonrpc":"2.0","method":"{method}","params":{{{members}}}}}'.encode())
+
+        assert await errand.outcome()
+
+
 # --- connecting
 
 

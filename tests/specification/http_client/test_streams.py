@@ -450,6 +450,34 @@ async def acknowledge(asked: Exchange) -> None:
     await asked.chunk((ACKNOWLEDGED % (asked.message["id"], accepted)).encode())
 
 
+async def test_a_stream_that_only_breaks_is_opened_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The changes that the client reports itself, because it may have missed them, are no sign of life."""
+    factors: list[float] = []
+
+    class Seconds(float):
+        def __mul__(self, factor: float) -> float:
+            factors.append(factor)
+            return 0
+
+    monkeypatch.setattr("mcpgen.runtime.client.changes._FIRST_DELAY_SECONDS", Seconds(1))
+    async with opened(NEWEST) as (client, server):
+
+        async def listen() -> None:
+            async with client.listen(tools=True) as changes:
+                for _ in range(3):
+                    await anext(changes)
+
+        listening = server.start(listen())
+        for _ in range(3):
+            asked = await server.hear(method="subscriptions/listen")
+            await acknowledge(asked)
+            await asked.cut()
+        await acknowledge(await server.hear(method="subscriptions/listen"))
+        await listening.outcome()
+
+    assert [2, 4] == factors
+
+
 @spec("2026-07-28", "basic/patterns/index#subscribe-and-notify")
 @on_both_loops
 async def test_the_streams_of_handlers_are_opened_again_and_report_what_they_may_have_missed() -> None:
