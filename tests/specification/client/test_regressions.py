@@ -380,7 +380,7 @@ def test_options_that_make_no_sense_are_refused_before_anything_is_started(optio
 
 def test_a_transport_is_an_instance() -> None:
     target: Any = Process
-    with pytest.raises(UsageError, match=r"write Process\(\)"):
+    with pytest.raises(UsageError, match="such as Process, not the class Process"):
         connect(target)
 
 
