@@ -228,7 +228,8 @@ class _Fit:
             self.assumptions.insert(0, f"The era is {own.overlay.era}, from the overlay.")
             return own.overlay.era
         if stated is not None and stated != era:
-            self._leave_out(f"the era {era} of {self.base}: the document is {stated}{because(self._document)}")
+            own_era = f"the era of the document is {stated}{because(self._document)}"
+            self._leave_out(f"the era of {self.base}, which is {era}: {own_era}")
             self.assumptions.insert(0, f"The era is {stated}{because(self._document)}.")
             return stated
         self.assumptions.insert(0, f"The era is {era}, as in {self.base}.")

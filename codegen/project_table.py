@@ -6,7 +6,7 @@ import os
 import re
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -30,7 +30,7 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     templates: str = ""
     adapters: bool = False
     changes: str = ""
-    out: str
+    out: Annotated[str, msgspec.Meta(min_length=1)]
     extension: str = ""
     id: str = ""
     base: str = ""

@@ -185,7 +185,10 @@ class _Walk:
                     self.aliases[place.alias_of].append(target[1])
         beside = [name for name in schema if name != "$ref" and name in CHECKS and name not in ANNOTATIONS | ROOT_ONLY]
         for name in beside:
-            hint = "Draft-07 ignores keywords beside `$ref`, 2020-12 does not. Use `allOf`, or add a definition."
+            hint = (
+                "Draft-07 ignores keywords beside `$ref`, 2020-12 does not. For an object, use `allOf`. For any other "
+                "type, copy the definition to this place, and add the keywords to the copy."
+            )
             yield _finding(Fault("MG108", f"`{name}` stands beside `$ref`", hint), (*place.path, name))
 
     def _note_type(self, schema: dict[str, Json], place: _Place) -> None:

@@ -28,7 +28,9 @@ The column *loss* has one or more of these words. If it has several words, the v
 
 * *dropped*: the adapter removes the value.
 * *degraded*: the adapter replaces the value by the nearest value that the target allows. The new value carries less
-  information. In the row of an error, *degraded to C* means that the error gets the code C.
+  information. In the row of an error, *degraded to C* means that the error gets the code C. There is one exception: on
+  the way from 2026-07-28 to an older revision, an error that answers `resources/read` and has a `uri` in its `data`
+  gets -32002 instead of -32602.
 * *defaulted*: the target requires a value that the message does not have, and the adapter adds a default.
 * *refused*: the target cannot express the message, and the adapter raises `AdaptationError`. A word in parentheses
   names the [service](#services) with which the server and the client of this package handle such a message. If there is
@@ -51,8 +53,8 @@ The column *place* is written as follows:
 * `m params` and `m result` are the parameters and the result of the method `m`. `m params[B]` and `m result[B]` are
   parameters and a result of the type `B`. `m error` is an error that answers a request with the method `m`.
 * `m from the client` is each message with the method `m` that a client sends.
-* `error C` is an error with the code C. `application errors C … D` are the errors with codes from C to D that the
-  source revision leaves to applications.
+* `error C` is an error with the code C. `application errors C … D` are the errors with codes from C to D that no
+  revision defines.
 
 In 2026-07-28, a server does not send requests to the client. If the server needs input, it answers a request of the
 client with a result that contains *input requests*. The client then sends its own request again, with the answers.

@@ -263,8 +263,8 @@ def _opened(annotation: Any) -> Any:
         return Union[tuple(map(_opened, arguments))]  # noqa: UP007 (a tuple made at run time)
     if any(_needs_settling(each) for each in arguments) or _is_left_open(annotation, set()):
         raise TypeError(
-            f"{annotation} holds an open object or a structural union, which can be decoded only in a list, in a dict, "
-            "in a union, or in a class of this package; use one of these, or msgspec.Raw, and decode its JSON by itself"
+            f"{annotation} contains an open object or a structural union, which cannot be decoded inside this type; "
+            "write msgspec.Raw in its place, and decode the Raw value with a second call"
         )
     return annotation
 

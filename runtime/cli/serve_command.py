@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 __all__ = ["serve"]
 
 _LIBRARIES: Final = frozenset({"anyio", "asyncio", "contextlib", "importlib", "mcpgen"})
+_NO_PACKAGE: Final = (  # `inspect` and `install` show it too, and take no bare name of a module
+    " A file that is loaded alone cannot use relative imports: write `from names import …`, not `from .names import …`."
+    " Or serve the module: mcpgen serve package.module:OBJECT"
+)
 
 F = TypeVar("F", bound="Callable[..., object]")
 
@@ -310,7 +314,7 @@ def _load(origin: str) -> ModuleType:
             raise Unservable(f"{_place(error)}{error}.") from None
         _print_traceback(error)
         is_relative = isinstance(error, ImportError) and "relative import" in str(error)
-        hint = " For its relative imports, name the module instead, such as package.module." if is_relative else ""
+        hint = _NO_PACKAGE if is_relative else ""
         raise Unservable(f"{origin} cannot be loaded: it raised {type(error).__name__}.{hint}") from None
 
 

@@ -142,6 +142,7 @@ out = "src/app/mcp"
         ('outt = "x"', "MG319", "unknown key `outt` (table 1)"),
         ('out = "x"\nrevision = 5', "MG319", "(table 1, key revision)"),
         ("", "MG319", "no field `out` (table 1)"),
+        ('out = ""\nall = true', "MG319", "length >= 1 (table 1, key out)"),
         (
             'out = "x"\nextension = "x.json"',
             "",

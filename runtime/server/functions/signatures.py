@@ -138,7 +138,7 @@ def read_signature(function: Function, *, is_dependency: bool = False) -> Signat
     for each in found.parameters.values():
         if each.name in bound:
             continue
-        _check_parameter(each, label)
+        _check_parameter(each, label, is_dependency=is_dependency)
         if isinstance(each.default, Dependency):  # its annotation is for type checkers only
             dependencies.append((each.name, each.default.function))
             continue
@@ -229,7 +229,7 @@ def _remedy(function: object) -> str:
     return "register a function"
 
 
-def _check_parameter(each: inspect.Parameter, label: str) -> None:
+def _check_parameter(each: inspect.Parameter, label: str, *, is_dependency: bool) -> None:
     what = f"parameter `{each.name}` of {label}"
     if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD):
         stars = "*" if each.kind is each.VAR_POSITIONAL else "**"
@@ -241,7 +241,8 @@ def _check_parameter(each: inspect.Parameter, label: str) -> None:
     if each.kind is each.POSITIONAL_ONLY:
         raise UsageError(f"{what} is positional-only, but requests pass arguments by name; remove the `/` after it")
     if each.annotation is each.empty and not isinstance(each.default, Dependency):
-        kind = "Context" if each.name in ("ctx", "context") else "str"
+        gets_context = each.name in ("ctx", "context") or (is_dependency and each.default is each.empty)
+        kind = "Context" if gets_context else "str"
         if each.name == "self":
             raise UsageError(f"{label} is a method of a class; register the method of an instance instead")
         raise UsageError(f"{what} has no annotation; write its type, such as `{each.name}: {kind}`")

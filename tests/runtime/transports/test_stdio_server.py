@@ -835,7 +835,7 @@ def test_a_file_with_relative_imports_is_told_to_be_named_as_a_module(serve: Cal
     status, _, err, _ = serve("from .shop import server", "demo.py").end()
 
     assert 2 == status
-    assert err.splitlines()[-1].endswith(" For its relative imports, name the module instead, such as package.module.")
+    assert err.splitlines()[-1].endswith(" Or serve the module: mcpgen serve package.module:OBJECT")
 
 
 _LIFESPAN = """

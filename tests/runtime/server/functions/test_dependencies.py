@@ -235,6 +235,17 @@ def test_an_override_that_cannot_be_called_is_refused_when_it_is_set(server: Ser
     assert {} == server.overrides
 
 
+def test_a_parameter_of_a_dependency_without_annotation_is_told_to_take_the_context() -> None:
+    def needy(value):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 (this is what is refused)
+        return value
+
+    async def tool(needed: str = Depends(needy)) -> str:
+        return needed
+
+    with pytest.raises(UsageError, match="has no annotation; write its type, such as `value: Context`"):
+        Server("x", version="1").tool(tool)
+
+
 async def test_an_override_that_needs_what_it_replaces_fails_with_the_circle(
     server: Server, events: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
