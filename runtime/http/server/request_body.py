@@ -136,13 +136,17 @@ async def read_body(  # noqa: PLR0913 (the request, and its limits)
     try:
         message = first_step(receive()) if is_on_asyncio else await with_timeout(seconds, receive())
         if isinstance(message, Waiting):
-            message = await _first_part(message, headers, owner, uploads, seconds)
+            if head_size := headers_bytes(headers):
+                message = await _first_part(message, head_size, owner, uploads, seconds)
+            else:
+                async with asyncio.timeout(seconds):
+                    message = await message
         if message["type"] == "http.disconnect":
             raise _disconnected()
         body: bytes = message.pop("body", b"")
         is_last = not message.get("more_body", False)
         turns, is_small = uploads.turns, len(body) <= REQUEST_COST_BYTES  # as much as the connection takes
-        if not is_last or turns.must_wait() or (turns.is_used_up and not is_small):
+        if not is_last or turns.must_wait() or (not is_small and turns.is_used_up):
             head_size = headers_bytes(headers)
             if is_last and is_small and not head_size:
                 await turns.wait_to_decode(owner, len(body), request_cost(body))
@@ -159,27 +163,22 @@ async def read_body(  # noqa: PLR0913 (the request, and its limits)
 
 
 async def _first_part(
-    waiting: Waiting[MutableMapping[str, Any]],
-    headers: Mapping[str, str],
-    owner: str,
-    uploads: Uploads,
-    seconds: float,
+    waiting: Waiting[MutableMapping[str, Any]], head_size: int, owner: str, uploads: Uploads, seconds: float
 ) -> MutableMapping[str, Any]:
-    """Wait for the first part of a body. Meanwhile, a long head counts: thousands of clients may send nothing else.
+    """Wait for the first part of a body. Meanwhile, its long head counts: thousands of clients may send nothing else.
 
     Raises:
         BodyRefused: There is no room for the head.
         TimeoutError: It takes too long.
     """
-    head_size, entry = headers_bytes(headers), None
+    entry = None
     try:
         async with asyncio.timeout(seconds) as limit:  # the first step may have entered a scope of anyio
-            if head_size:
-                give_way = partial(_end_now, limit)
-                entry = uploads.quota.admit(owner, OPEN_REQUEST_BYTES + head_size, give_way=give_way)
-                if entry is None:
-                    waiting.close()
-                    raise BodyRefused(503, TOO_MANY)
+            give_way = partial(_end_now, limit)
+            entry = uploads.quota.admit(owner, OPEN_REQUEST_BYTES + head_size, give_way=give_way)
+            if entry is None:
+                waiting.close()
+                raise BodyRefused(503, TOO_MANY)
             return await waiting
     except TimeoutError:
         if entry is not None and entry.is_leaving:

@@ -450,6 +450,7 @@ async def acknowledge(asked: Exchange) -> None:
     await asked.chunk((ACKNOWLEDGED % (asked.message["id"], accepted)).encode())
 
 
+@spec("2026-07-28", "basic/patterns/index#subscribe-and-notify")
 async def test_a_stream_that_only_breaks_is_opened_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """The changes that the client reports itself, because it may have missed them, are no sign of life."""
     factors: list[float] = []
