@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from datetime import date, datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from mcpgen.runtime.adapt.json_pointer import is_array, is_object
@@ -16,7 +17,7 @@ from mcpgen.runtime.adapt.json_pointer import is_array, is_object
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["find_mismatch"]
+__all__ = ["find_mismatch", "get_choices"]
 
 
 def _is_number(value: object) -> bool:
@@ -47,9 +48,10 @@ _BOUNDS_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "string": ("minLength", "maxLength"),
 }
 
+_MAX_LISTED: Final = 20  # of the choices of a field, in an error
+
 # RFC 3986, section 3.1. `urlsplit` would normalise the host, which takes a time that grows with the square of its
 # combining marks; and the value may be a default of the server.
-_MAX_LISTED: Final = 20  # of the options of a field, in an error
 _SCHEME: Final = re.compile("[A-Za-z][A-Za-z0-9+.-]*:")
 
 
@@ -87,28 +89,36 @@ def _field_mismatch(value: Any, field: Mapping[str, Any]) -> str | None:
     for name in _BOUNDS_OF.get(kind, ()):
         if name in field and not _BOUNDS[name](value, field[name]):
             return f"must satisfy `{name}` ({field[name]})"
-    options = _options(field.get("items", {}) if kind == "array" else field)
-    # A set, since a server can have thousands of options, and as many values as a default. All options are strings.
-    known = set(options or ())
-    if options is not None and any(
-        not isinstance(each, str) or each not in known for each in (value if kind == "array" else [value])
+    # A mapping, since a server can offer thousands of choices, and as many values as a default.
+    choices = dict(get_choices(field))
+    if choices and any(
+        not isinstance(each, str) or each not in choices for each in (value if kind == "array" else [value])
     ):
-        more = ", …" if len(options) > _MAX_LISTED else ""
+        more = ", …" if len(choices) > _MAX_LISTED else ""
         problem = "may contain only" if kind == "array" else "must be one of"
-        return f"{problem} {', '.join(map(repr, options[:_MAX_LISTED]))}{more}"
+        return f"{problem} {', '.join(map(repr, islice(choices, _MAX_LISTED)))}{more}"
     if kind == "string" and not _has_format(value, field.get("format")):
         return f"must have the format {field['format']}"
     return None
 
 
-def _options(field: Mapping[str, Any]) -> list[Any] | None:
-    """Return the values that a field allows; None if it is no selection, and has anything else under these keys."""
+def get_choices(field: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the values that *field*, or an item of it, may have, each with its title; none if it is no selection.
+
+    A field that is no selection may have anything else under these keys.
+    """
+    items = field.get("items")
+    if field.get("type") == "array" and is_object(items):
+        field = items
     for key in ("oneOf", "anyOf"):
         arms = field.get(key)
         if arms and is_array(arms) and all(is_object(arm) and isinstance(arm.get("const"), str) for arm in arms):
-            return [arm["const"] for arm in arms]
-    found = field.get("enum")
-    return list(found) if is_array(found) and all(isinstance(each, str) for each in found) else None
+            return [(arm["const"], str(arm.get("title", arm["const"]))) for arm in arms]
+    values, names = field.get("enum"), field.get("enumNames")
+    if not (is_array(values) and all(isinstance(each, str) for each in values)):
+        return []
+    titles = names if is_array(names) and len(names) == len(values) else values
+    return [(value, str(title)) for value, title in zip(values, titles, strict=True)]
 
 
 def _has_format(text: str, name: object) -> bool:

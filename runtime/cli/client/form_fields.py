@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from mcpgen.runtime.adapt.json_pointer import is_array, is_object
 from mcpgen.runtime.cli.terminal_text import escaped_line, join_words, range_text
+from mcpgen.runtime.client.form_answers import get_choices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,8 +59,7 @@ class FormField:
         self.type: str = str(schema.get("type") or "string")
         self.is_many: bool = self.type == "array"
         self.default: FieldValue | None = schema.get("default")
-        items = schema.get("items")
-        self.choices: list[tuple[str, str]] = _choices(items if self.is_many and is_object(items) else schema)
+        self.choices: list[tuple[str, str]] = get_choices(schema)
         self._schema = schema
 
     @property
@@ -189,22 +189,6 @@ def parse_form(schema: object) -> list[FormField]:
         for name, each in (properties.items() if is_object(properties) else ())
         if is_object(each)
     ]
-
-
-def _choices(schema: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return values and titles, in any of the forms that the revisions have.
-
-    A field without choices may have anything else under these keys.
-    """
-    for key in ("oneOf", "anyOf"):
-        arms = schema.get(key)
-        if is_array(arms) and all(is_object(arm) and isinstance(arm.get("const"), str) for arm in arms):
-            return [(arm["const"], str(arm.get("title", arm["const"]))) for arm in arms]
-    values, names = schema.get("enum"), schema.get("enumNames")
-    if not (is_array(values) and all(isinstance(each, str) for each in values)):
-        return []
-    titles = names if is_array(names) and len(names) == len(values) else values
-    return [(value, str(title)) for value, title in zip(values, titles, strict=True)]
 
 
 def _iso(form: re.Pattern[str], parse: Callable[[str], object]) -> Callable[[str], bool]:

@@ -109,13 +109,3 @@ def test_a_default_of_many_choices_is_checked_in_one_pass() -> None:
 
     assert names == field.read("")
     assert len(passes) < 5
-
-
-@pytest.mark.parametrize(
-    "more", [{"oneOf": [{"title": "a"}]}, {"oneOf": ["a"]}, {"anyOf": 5}, {"enum": [["a"]]}, {"enum": 5}]
-)
-def test_a_field_with_something_else_in_place_of_choices_is_text(more: dict[str, Any]) -> None:
-    (field,) = parse_form({"type": "object", "properties": {"x": {"type": "string", **more}}})
-
-    assert ([], "text") == (field.choices, field.kind)
-    assert "a" == field.read("a")

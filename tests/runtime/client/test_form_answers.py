@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcpgen.runtime.client.form_answers import find_mismatch
+from mcpgen.runtime.client.form_answers import find_mismatch, get_choices
 
 compared = 0
 
@@ -35,9 +35,19 @@ def test_each_value_of_a_long_selection_is_looked_up_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "more", [{"oneOf": [{"title": "a"}]}, {"oneOf": ["a"]}, {"anyOf": 5}, {"enum": [["a"]]}, {"enum": 5}]
+    "more",
+    [
+        {"oneOf": [{"title": "a"}]},
+        {"oneOf": ["a"]},
+        {"oneOf": []},
+        {"anyOf": 5},
+        {"enum": [["a"]]},
+        {"enum": 5},
+        {"enum": []},
+    ],
 )
 def test_a_field_with_something_else_in_place_of_options_takes_any_value(more: dict[str, Any]) -> None:
     form = {"properties": {"x": {"type": "string", **more}}}
 
     assert find_mismatch({"x": "a"}, form) is None
+    assert not get_choices(form["properties"]["x"])
