@@ -86,7 +86,7 @@ def _imported(name: str) -> ModuleType:
         if not f"{name}.".startswith(f"{error.name}."):  # the package imports another one, which is missing
             raise
         raise UsageError(
-            f"there is no package {error.name}; install it, or start the program in the folder that contains it"
+            f"there is no package {error.name}; install it, or add the folder that contains it to PYTHONPATH"
         ) from None
 
 
