@@ -183,9 +183,8 @@ def compare_with_build(given: dict[str, Any]) -> Comparison:
     room = SchemaRoom()
     options = [_with_copies(room, each) for each in chosen(given, needed=False)]
     if any(each.out is None and each != BuildOptions(build_all=each.build_all) for each in options):
-        raise click.UsageError(
-            "With these options, `mcpgen check` needs `--out DIR`. Add `--out DIR`, or leave these options out."
-        )
+        or_else = ", or leave these options out" if find_checkout() else ""
+        raise click.UsageError(f"With these options, `mcpgen check` needs `--out DIR`. Add `--out DIR`{or_else}.")
     found = Comparison()
     if any(each.out is None for each in options):
         found.command = "mcpgen build --all"

@@ -85,9 +85,12 @@ def _imported(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if not f"{name}.".startswith(f"{error.name}."):  # the package imports another one, which is missing
             raise
-        raise UsageError(
-            f"there is no package {error.name}; install it, or start the program in the folder that contains it"
-        ) from None
+        outer = f"{error.name}".rpartition(".")[0]
+        inner = ", ".join(_packages_in(import_module(outer))) if outer else ""
+        advice = "install it, or add the folder that contains it to PYTHONPATH"
+        if inner:
+            advice = f"name a package that is in {outer}: {inner}"
+        raise UsageError(f"there is no package {error.name}; {advice}") from None
 
 
 def _packages_in(package: ModuleType) -> list[str]:

@@ -288,7 +288,7 @@ def _reloaded_command(context: click.Context) -> list[str]:
 def _split_object(target: str) -> tuple[str, str]:
     """Split *target* into the file or module, and the name of the object, which may be empty."""
     origin, colon, name = target.rpartition(":")
-    is_drive = len(origin) == 1  # C:\server.py
+    is_drive = len(origin) == 1 and not name.isidentifier()  # C:\server.py
     if not colon or is_drive or is_url(target) or Path(target).exists():
         return target, ""
     return origin, name

@@ -14,6 +14,7 @@ import contextlib
 import linecache
 import logging
 import os
+import selectors
 import sys
 import threading
 from contextlib import contextmanager, suppress
@@ -43,6 +44,8 @@ _CALLERS: Final = tuple(
 )
 _TRIO: Final = f"{os.sep}trio{os.sep}_core{os.sep}_run.py"  # not imported where asyncio runs
 _BETWEEN: Final = frozenset({contextlib.__file__})  # calls the functions of authors for us
+# Where an idle event loop waits. It can be there for a second after its wake-up if the machine is busy.
+_SELECTORS: Final = (selectors.__file__, f"{os.sep}trio{os.sep}_core{os.sep}_io_")
 
 
 @contextmanager
@@ -109,7 +112,7 @@ class _Watchdog:
             file = frame.f_code.co_filename
             if file.startswith(_CALLERS) or file.endswith(_TRIO):
                 return inner
-            if file not in _BETWEEN:
+            if file not in _BETWEEN and not any(each in file for each in _SELECTORS):
                 inner = frame
             frame = frame.f_back
         return None

@@ -63,7 +63,15 @@ def test_an_option_that_has_no_effect_without_a_folder_is_refused(checkout: Path
     result = run(*options)
 
     assert 2 == result.exit_code
-    assert "With these options, `mcpgen check` needs `--out DIR`." in result.output
+    assert "needs `--out DIR`. Add `--out DIR`, or leave these options out." in result.output
+
+
+def test_outside_a_checkout_a_folder_is_the_only_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run("--revision", REVISION)
+
+    assert 2 == result.exit_code
+    assert result.output.endswith("needs `--out DIR`. Add `--out DIR`.\n")
 
 
 def test_no_drift_is_status_0_and_a_line_for_each_folder(checkout: Path) -> None:

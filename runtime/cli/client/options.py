@@ -151,7 +151,8 @@ class ArgumentsCommand(ServerCommand):
             return ""
         _, equals, value = "".join(words[index : index + 1]).partition("=")
         if not equals:
-            value = next((word for word in words[index + 1 : index + 2] if not word.startswith("-")), "VALUE")
+            following = words[index + 1 : index + 2]
+            value = next((word for word in following if not word.startswith("-") and "=" not in word), "VALUE")
         return f"{option.lstrip('-')}={value}"
 
 

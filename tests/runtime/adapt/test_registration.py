@@ -210,7 +210,8 @@ def test_a_key_of_the_draft_from_an_older_peer_is_checked(folder: Path) -> None:
     [
         ("mcpgen.register('mcpgen.generated.v2025_11_25')", "the label 2025-11-25 of `package`"),
         ("mcpgen.register('json')", "the package json has no bindings of a revision"),
-        ("mcpgen.register('no_such.package')", "there is no package no_such; install it, or start the program in the"),
+        ("mcpgen.register('no_such.package')", "there is no package no_such; install it, or add the folder"),
+        ("mcpgen.register('mcpgen.generated.v2025')", "no package mcpgen.generated.v2025; name a package that is in"),
         ("mcpgen.register(vnext); vnext.__name__ = 'other'; mcpgen.register(vnext)", "is taken"),
         ("Server('x', version='1', revisions=['next'])", "unknown revision 'next'"),
         ("Server('x', version='1', handlers=vnext.ServerHandlers())", "call `mcpgen.register` first"),

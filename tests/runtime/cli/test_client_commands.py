@@ -679,6 +679,7 @@ def test_values_that_are_given_as_json_are_not_checked() -> None:
     [
         (("call", "x.py", "greet", "--name", "Ann"), "No such option '--name'. Write arguments as name=Ann."),
         (("call", "x.py", "greet", "a=1", "--name=Ann"), "No such option '--name'. Write arguments as name=Ann."),
+        (("call", "x.py", "greet", "--name", "a=1"), "No such option '--name'. Write arguments as name=VALUE."),
         (("prompt", "x.py", "greet", "--name"), "No such option '--name'. Write arguments as name=VALUE."),
         (("call", "--config", "x", "greet", "--name", "A"), "No such option '--name'. Write arguments as name=A."),
         (("call", "--jso", "x.py", "greet"), "No such option '--jso'. "),

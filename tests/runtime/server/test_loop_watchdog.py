@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, cast
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import pytest
 import trio
 
 from mcpgen import Depends, Server, connect
+from mcpgen.runtime.server import loop_watchdog
 from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -139,6 +141,27 @@ async def test_many_short_functions_are_not_taken_for_a_long_one(caplog: pytest.
     async with connect(blocking(debug=True)) as client, anyio.create_task_group() as group:
         for _ in range(20):
             group.start_soon(client.call_tool, "short")
+
+    assert "blocked" not in caplog.text
+
+
+@pytest.mark.parametrize("library", ["asyncio", "trio"])
+def test_a_loop_that_waits_is_not_logged_if_a_busy_machine_wakes_it_late(
+    library: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def ask(_call: object) -> None:
+        """Ask nothing, as if the loop never answered."""
+
+    watchdog = loop_watchdog._Watchdog(threading.get_ident(), ask)  # pyright: ignore[reportPrivateUsage]
+    thread = threading.Thread(target=watchdog.run)
+
+    async def wait() -> None:
+        thread.start()
+        await anyio.sleep(BLOCKED_SECONDS)
+        watchdog.stopped.set()
+        await anyio.to_thread.run_sync(thread.join)
+
+    anyio.run(wait, backend=library)
 
     assert "blocked" not in caplog.text
 

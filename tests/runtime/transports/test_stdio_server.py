@@ -747,6 +747,8 @@ URL_COMPLAINT = (
         ("", "folder/missing", "Error: There is no file folder/missing."),
         ("", "missing", "Error: There is no file or module missing."),
         ("", "missing.part:server", "Error: There is no file or module missing.part."),
+        ("", "m:server", "Error: There is no file or module m."),
+        ("", "m:server.py", "Error: There is no file m:server.py."),
         ("", ".", "Error: . is a folder; give a Python file, such as server.py."),
         ("", "./", "Error: ./ is a folder; give a Python file, such as server.py."),
         ("", "demo..part", "Error: There is no file or module 'demo..part'."),
