@@ -86,10 +86,14 @@ def _object(value: Json) -> Iterator[Fault]:
 def _properties(value: Json) -> Iterator[Fault]:
     yield from _object(value)
     for name in value if isinstance(value, dict) else ():
-        if not name or any(character in '"\\' or character < " " for character in name):
-            reason = "is empty" if not name else "contains a quotation mark, a backslash or a control character"
-            hint = "Rename the property: msgspec cannot encode such a key."
-            yield Fault("MG204", f"the property name {shown(name)} {reason}", hint, (name,))
+        yield from _name(name, name)
+
+
+def _name(name: str, at: str | int) -> Iterator[Fault]:
+    if not name or any(character in '"\\' or character < " " for character in name):
+        reason = "is empty" if not name else "contains a quotation mark, a backslash or a control character"
+        hint = "Rename the property: msgspec cannot encode such a key."
+        yield Fault("MG204", f"the property name {shown(name)} {reason}", hint, (at,))
 
 
 def _required(value: Json) -> Iterator[Fault]:
@@ -101,6 +105,8 @@ def _required(value: Json) -> Iterator[Fault]:
             yield Fault(
                 "MG102", f"expected the name of a property, but found {shown(name)}", "Use only strings.", (index,)
             )
+        else:  # a name that `properties` does not describe becomes a property, too
+            yield from _name(name, index)
 
 
 def _type(value: Json) -> Iterator[Fault]:

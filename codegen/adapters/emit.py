@@ -165,7 +165,7 @@ class _Emitter:
         functions += [
             FunctionView(
                 name=f"{way}_{names.snake(each.name)}_error",
-                doc=f"Adapt the error of {each.name}.",
+                doc=f"Adapt the error of {prose(each.name)}.",
                 lines=tuple(self._own_error(each, plan, way)),
             )
             for each in plan.messages
@@ -174,7 +174,7 @@ class _Emitter:
         functions += [
             FunctionView(
                 name=f"{way}_{names.snake(each.name)}_error",
-                doc=f"Refuse the error of {each.name}: {plan.target} has none for it.",
+                doc=f"Refuse the error of {prose(each.name)}: {plan.target} has none for it.",
                 lines=("del value", self._lines.refusal(each.no_error.reason, each.no_error.service, "at")),
             )
             for each in plan.messages

@@ -7,6 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from mcpgen.codegen import names
+from mcpgen.codegen.console import printable
 from mcpgen.codegen.diagnostics import Diagnostic
 
 if TYPE_CHECKING:
@@ -98,7 +99,8 @@ def to_do_list(old: str, new: str, missing: Iterable[Diagnostic]) -> str:
     for each in missing:
         head, found, stub = each.hint.partition(":\n")
         table = "renames" if "`renames`" in head else "changes"
-        stubs[table].append(stub if found else f"# {each.message}. {each.hint}")
+        # A name from the document must not end the comment: the next build runs the file.
+        stubs[table].append(stub if found else printable(f"# {each.message}. {each.hint}"))
     texts = {table: textwrap.indent("\n".join(found), " " * 8) for table, found in stubs.items()}
     return _TO_DO.format(old=old, new=new, **texts)
 
@@ -124,7 +126,7 @@ def _stub(kind: str, id_: str, needs: Iterable[Need], diff: Diff) -> str:
             '    spec="...",  # its place in the specification: "2025-06-18, server/tools#structured-content"',
             f"    covers=({json.dumps(f'{kind} {id_}')},),",
             *ways,
-            *(f"    # {line}" for line in _other_ways(kind, id_, diff)),
+            *(printable(f"    # {line}") for line in _other_ways(kind, id_, diff)),
             "),",
         ]
     )

@@ -331,6 +331,7 @@ REFUSED: list[tuple[Any, list[tuple[str, str]]]] = [
     ({"pattern": "[^]a]"}, [("MG115", "/pattern")]),
     ({"pattern": r"^\\Z(?:a|b)+?[(?x)++\]]\++(?=c)(?!d)$"}, []),
     *(({"properties": {name: {}}}, [("MG204", f"/properties/{name}")]) for name in ("", 'a"', "a\\", "a\n", "\0")),
+    *(({"required": ["b", name]}, [("MG204", "/required/1")]) for name in ("", 'a"', "a\\", "a\n", "\0")),
     # wherever a schema can be
     *(
         (wrapped, [("MG103", pointer)])

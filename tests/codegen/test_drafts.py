@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,9 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
+from mcpgen.codegen.adapters.missing_changes import to_do_list
 from mcpgen.codegen.commands import build, check
+from mcpgen.codegen.diagnostics import Diagnostic
 from mcpgen.codegen.document_facts import era_of
 from mcpgen.codegen.pinned import SchemaRoom
 from tests.codegen import drafts
@@ -89,6 +92,18 @@ def test_a_check_writes_no_file_of_changes(tmp_path: Path) -> None:
 
     assert "MG501 error" in result.stderr
     assert not changes.exists()
+
+
+def test_a_name_in_a_to_do_list_stays_in_its_comment() -> None:
+    told = Diagnostic(code="MG501", message="`a\nb = 1 #` cannot be adapted", hint="Add a `Change`.")
+
+    statements = ast.parse(to_do_list(BASE, "next", [told])).body
+
+    assert ["Expr", "ImportFrom", "ImportFrom", "ImportFrom", "Assign"] == [type(each).__name__ for each in statements]
+    (call,) = (each.value for each in statements if isinstance(each, ast.Assign))
+    assert isinstance(call, ast.Call)
+    assert ["old", "new", "renames", "changes"] == [each.arg for each in call.keywords]
+    assert "()" == ast.unparse(call.keywords[-1].value)
 
 
 def test_a_file_without_definitions_is_near_to_no_revision(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import Raw, Struct
 
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.message_size import decoded_bytes
-from mcpgen.runtime.protocol.messages import Batch, Response
+from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Malformed, Request, Response
 from mcpgen.runtime.protocol.reading_policy import SUSPECT, meant_id, meant_message
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.protocol.framing import Frame, OversizedLine
-    from mcpgen.runtime.protocol.messages import RequestId
+    from mcpgen.runtime.protocol.messages import Message, RequestId
     from mcpgen.runtime.transports.interfaces import Channel, ClientEndpoint, Transport
 
 __all__ = ["RecordingTransport"]
@@ -35,14 +35,11 @@ _STREAMS: Final = frozenset({"subscriptions/listen"})
 _MAX_ASKED: Final = 1000
 
 
-class _Message(Struct):
-    id: str | int | float | UnsetType | None = UNSET
-    method: str | UnsetType = UNSET
-    result: Raw | UnsetType = UNSET
+class _Hello(Struct, rename="camel"):
+    protocol_version: str = ""
 
 
-_decode_one = msgspec.json.Decoder(_Message).decode
-_decode_many = msgspec.json.Decoder(list[_Message]).decode
+_decode_hello: Final = msgspec.json.Decoder(_Hello).decode
 
 
 class RecordingTransport:
@@ -59,11 +56,12 @@ class RecordingTransport:
     def __init__(self, transport: Transport) -> None:
         self.sent: set[str] = set()
         self.frames: int = 0
-        self._pending: dict[object, str] = {}
+        self._pending: dict[RequestId | None, str] = {}
         self._asked: set[int] = set()  # the hashes of their ids
         self._pauses = 0
         self._transport = transport
         self._results: dict[str, bytes] = {}
+        self._revision = ""  # of a handshake
 
     @property
     def identity(self) -> Hashable | None:
@@ -105,25 +103,43 @@ class RecordingTransport:
     def note_sent(self, message: bytes) -> None:
         """Record the messages in a frame for the server."""
         self.frames += 1
-        for each in _messages(message):
-            if isinstance(each.method, UnsetType):
-                self._asked.discard(hash(each.id))
-            elif not isinstance(each.id, UnsetType):
+        found = envelope.decode(message)
+        for each in found.items if isinstance(found, Batch) else [found]:
+            if isinstance(each, Request):
                 self.sent.add(each.method)
                 if each.method not in _STREAMS:
                     self._pending[each.id] = each.method
+            elif isinstance(each, Response | ErrorResponse):
+                self._asked.discard(hash(each.id))
 
     def note_received(self, frames: Sequence[Frame | OversizedLine]) -> None:
         """Record the messages in frames of the server."""
         self.frames += len(frames)
-        for each in (message for frame in frames for message in _messages(frame)):
-            if not isinstance(each.method, UnsetType):
-                if not isinstance(each.id, UnsetType) and len(self._asked) < _MAX_ASKED:
+        for each in (message for frame in frames for message in self._messages(frame)):
+            if isinstance(each, Request):
+                if len(self._asked) < _MAX_ASKED:
                     self._asked.add(hash(each.id))
-                continue
-            method = self._pending.pop(each.id, None) or self._pending.pop(_meant_id(each), None)
-            if method is not None and not isinstance(each.result, UnsetType):
-                self._results[method] = bytes(each.result)
+            elif isinstance(each, Response | ErrorResponse):
+                method = self._pending.pop(each.id, None) or self._pending.pop(meant_id(each.id), None)
+                if method is not None and isinstance(each, Response):
+                    self._results[method] = bytes(each.result)
+                    if method == "initialize":
+                        self._revision = _revision_in(each.result)
+            elif isinstance(each, Malformed) and each.is_answer:
+                self._pending.pop(each.id, None)
+
+    def _messages(self, frame: Frame | OversizedLine) -> Sequence[Message | Malformed]:
+        """Return the messages that the client reads in *frame*.
+
+        They must be the same: a command reads the result that is recorded without any further check of its types.
+        """
+        if not isinstance(frame, bytes):
+            return ()
+        found = envelope.decode(frame)
+        meant = meant_message(frame, found)[0] if isinstance(found, SUSPECT) else found
+        if not isinstance(meant, Batch):
+            return (meant,)
+        return meant.items if envelope.allows_batches(self._revision) else ()
 
     def note_lost(self, request_id: RequestId) -> None:
         """Record that a request will not be answered."""
@@ -202,23 +218,9 @@ class _RecordingChannel:
         self._endpoint.close()
 
 
-def _messages(frame: Frame | OversizedLine) -> list[_Message]:
-    """Return the messages in a frame; none if it is not valid, which the client reports itself."""
-    if not isinstance(frame, bytes):
-        return []
+def _revision_in(hello: Raw) -> str:
+    """Return the revision that the result of `initialize` names; empty if the client refuses the result."""
     try:
-        return _decode_many(frame) if frame[:64].lstrip().startswith(b"[") else [_decode_one(frame)]
+        return _decode_hello(hello).protocol_version
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _meant_messages(frame)
-
-
-def _meant_id(answer: _Message) -> RequestId | None:
-    return meant_id(answer.id) if isinstance(answer.id, str) else None
-
-
-def _meant_messages(frame: bytes) -> list[_Message]:
-    """Return the responses in a frame that is not valid, but that the client reads."""
-    found = envelope.decode(frame)
-    meant = meant_message(frame, found)[0] if isinstance(found, SUSPECT) else found
-    items = meant.items if isinstance(meant, Batch) else [meant]
-    return [_Message(id=each.id, result=each.result) for each in items if isinstance(each, Response)]
+        return ""

@@ -124,7 +124,7 @@ class ResultOutput:
         whole = bytearray()
         for each in contents:
             text = str(each.get("text", ""))
-            data = decode_base64(each["blob"]) if "blob" in each else text.encode("utf-8", "replace")
+            data = decode_base64(each["blob"]) if _is_binary(each) else text.encode("utf-8", "replace")
             if data is None:
                 return self.failure(f"The content of {escaped_line(each.get('uri', ''))} is not valid base64.")
             whole += data
@@ -138,8 +138,13 @@ class ResultOutput:
         return 0
 
 
+def _is_binary(content: Mapping[str, Any]) -> bool:
+    """Return whether *content* has a blob; text may have any value under that key, such as null."""
+    return isinstance(content.get("blob"), str)
+
+
 def _terminal_content(content: Mapping[str, Any]) -> str:
-    if "blob" not in content:
+    if not _is_binary(content):
         return escaped_text(str(content.get("text", "")))
     data = decode_base64(content["blob"])
     size = "not valid base64" if data is None else f"{size_text(len(data))}; use --output FILE to save it"
@@ -219,7 +224,7 @@ def _link_line(link: Mapping[str, Any]) -> str:
 
 def _resource_lines(resource: Mapping[str, Any], folder: str | None) -> Iterator[str]:
     uri, media_type = escaped_line(resource.get("uri", "")), resource.get("mimeType")
-    if "blob" in resource:
+    if _is_binary(resource):
         yield _binary_line("resource", resource["blob"], media_type, uri, folder)
         return
     yield f"→ {uri}{f' ({escaped_line(media_type)})' if media_type else ''}:"

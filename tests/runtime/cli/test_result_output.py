@@ -90,3 +90,16 @@ def test_content_that_cannot_be_saved_has_no_advice_to_save_it() -> None:
 
     out.flush()
     assert "[x:a, unknown type, not valid base64]\n" == written.getvalue().decode()
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_text_with_a_blob_that_is_null_is_text(*, is_terminal: bool) -> None:
+    content = {"uri": "x:a", "text": "tea", "blob": None}
+    written = io.BytesIO()
+    out = io.TextIOWrapper(written, encoding="utf-8")
+    screen = Screen(out, is_terminal=is_terminal)
+    ResultOutput(screen, screen, is_json=False).resource({"contents": [content]}, None)
+
+    out.flush()
+    assert "tea" == written.getvalue().decode().rstrip("\n")
+    assert ["→ x:a:", "tea"] == list(content_lines([{"type": "resource", "resource": content}], None))

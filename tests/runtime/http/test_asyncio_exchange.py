@@ -8,6 +8,7 @@ import socket
 import ssl
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -450,3 +451,31 @@ async def test_a_reader_is_cancelled_although_the_server_never_stops_sending() -
         group.cancel_scope.cancel()
 
     assert turns < 100
+
+
+async def test_one_turn_reads_a_small_part_of_a_response() -> None:
+    read: list[int] = []
+
+    class Counted(Http11Connection):
+        def buffer_updated(self, nbytes: int) -> None:
+            read.append(nbytes)
+            super().buffer_updated(nbytes)
+
+    ours, theirs = socket.socketpair()
+    pool = SimpleNamespace(discard=lambda _: None)
+    with theirs:
+        theirs.settimeout(0)
+        _, connection = await asyncio.get_running_loop().create_connection(
+            lambda: Counted(pool, "http://localhost"), sock=ours
+        )
+        response = connection.start(b"GET / HTTP/1.1\r\n\r\n")
+        theirs.send(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + b"1\r\n:\r\n" * 20_000)
+        with anyio.fail_after(PATIENCE_SECONDS):
+            await response.head()
+            for _ in range(3):
+                await response.__anext__()
+        connection.abort()
+        await connection.lost.wait()
+
+    assert len(read) >= 3
+    assert max(read) <= 32 * 1024
