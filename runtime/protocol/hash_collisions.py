@@ -39,6 +39,10 @@ _MAX_WITH_COMPOSITES: Final = 1000
 # Python compares two models in 2 µs: 300 with one hash take 0.1 s, 1,000 take 1 s.
 _MAX_WITH_MODELS: Final = 300
 
+# The time grows with the square of the number. A message can have sixteen sets of 1,000 tuples, which take 0.3 s, and
+# arguments that are not valid are converted three times. So there may not be as many tuples as in five of these sets.
+_MAX_LARGE: Final = 5
+
 # pydantic copies the keys that lead to an error, for each error: 24 errors below a key of 4 MB took 500 MB.
 _MAX_KEY_CHARS: Final = 1024
 
@@ -79,9 +83,10 @@ def hash_check(kind: type) -> Callable[[object], None] | None:
 
     Keys of a dict are such a set. UUIDs and times are numbers. What a class of another library does with its value,
     such as a model of pydantic, is not known; it counts. The check raises `ValidationError` if an array or an object
-    has more than 5,000 members (1,000 if a set has tuples or objects as its items; of a class of another library: 5,000
-    whole numbers), if more than 1,000 numbers have the same hash, or if more than 250 have 4,300 digits; texts that are
-    numbers count, too. If *kind* is a Struct, only the fields that can have such a set are checked.
+    has more than 5,000 members (1,000 if a set has tuples or objects as its items, and then at most four are so large;
+    of a class of another library: 5,000 whole numbers), if more than 1,000 numbers have the same hash, or if more than
+    250 have 4,300 digits; texts that are numbers count, too. If *kind* is a Struct, only the fields that can have such
+    a set are checked.
     """
     info = inspect.type_info(kind)
     if not isinstance(info, inspect.StructType) or info.array_like:
@@ -101,6 +106,7 @@ def _check_of(info: inspect.Type) -> Callable[[object], None] | None:
     return partial(
         _check_hashes,
         has_decimals=search.has_decimals,
+        has_fractions=search.has_fractions or search.has_custom,
         is_type_known=not search.has_custom,
         counts_all=not search.has_custom or search.has_composites,
         max_members=search.max_members,
@@ -121,6 +127,7 @@ class _Search:
 
     Attributes:
         has_decimals: Whether it has found a `Decimal`. Only that keeps all digits of a number with a fraction.
+        has_fractions: Whether it has found numbers with a fraction: a `Decimal` or a float.
         has_custom: Whether it has found a class of another library.
         has_composites: Whether it has found items of a set that are tuples or objects.
         has_models: Whether it has found items of a set that are models of pydantic.
@@ -129,6 +136,7 @@ class _Search:
 
     def __init__(self) -> None:
         self.has_decimals: bool = False
+        self.has_fractions: bool = False
         self.has_custom: bool = False
         self.has_composites: bool = False
         self.has_models: bool = False
@@ -154,8 +162,12 @@ class _Search:
                 return True
             case inspect.DecimalType():
                 self.has_decimals = self.has_decimals or is_hashed
+                self.has_fractions = self.has_fractions or is_hashed
                 return is_hashed
-            case inspect.IntType() | inspect.FloatType() | inspect.UUIDType() | inspect.AnyType():
+            case inspect.FloatType():
+                self.has_fractions = self.has_fractions or is_hashed
+                return is_hashed
+            case inspect.IntType() | inspect.UUIDType() | inspect.AnyType():
                 return is_hashed
             case inspect.DateTimeType() | inspect.TimeType() | inspect.TimeDeltaType():  # hashed as tuples of integers
                 return is_hashed
@@ -197,10 +209,18 @@ def _has_set_of(kinds: frozenset[str], core_schema: object) -> bool:
 
 
 def _check_hashes(  # noqa: PLR0913 (what a search has found)
-    value: object, *, has_decimals: bool, has_texts: bool, is_type_known: bool, counts_all: bool, max_members: int
+    value: object,
+    *,
+    has_decimals: bool,
+    has_fractions: bool,
+    has_texts: bool,
+    is_type_known: bool,
+    counts_all: bool,
+    max_members: int,
 ) -> None:
     hashes: Counter[int] = Counter()
     texts: list[str] = []
+    containers: list[list[object] | dict[str, object]] = []
     rest = [value, *json_values(value)] if has_texts else [value]
     while rest:
         each = rest.pop()
@@ -209,6 +229,7 @@ def _check_hashes(  # noqa: PLR0913 (what a search has found)
             if not is_type_known and isinstance(container, dict):
                 _check_keys(container)
             rest.extend(_members(container, max_members, counts_all=counts_all))
+            containers.append(container)
         elif isinstance(each, str):
             text = each if is_type_known else each.strip()
             if _LONG_DIGITS <= len(text) <= _MAX_DIGITS:
@@ -218,7 +239,8 @@ def _check_hashes(  # noqa: PLR0913 (what a search has found)
                 hashes[hash(each)] += 1
         elif has_decimals and isinstance(each, float) and abs(each) > _EXACT_FLOATS:
             hashes[0] += 1  # the digits that decide are lost
-    hashes.update(_hashes_of_all(texts))
+    _check_sizes(containers, max_members)
+    hashes.update(_hashes_of_all(texts, has_fractions=has_fractions))
     if hashes and max(hashes.values()) > _MAX_EQUAL_HASHES:
         raise ValidationError(f"Expected at most {_MAX_EQUAL_HASHES} numbers with the same hash")
 
@@ -236,6 +258,13 @@ def _members(container: list[object] | dict[str, object], max_members: int, *, c
     return [*container, *container.values()] if isinstance(container, dict) else container
 
 
+def _check_sizes(containers: list[list[object] | dict[str, object]], max_members: int) -> None:
+    if max_members < _MAX_MEMBERS and sum(len(each) ** 2 for each in containers) > _MAX_LARGE * max_members**2:
+        what = "arrays and objects with hundreds of members"
+        reason = "because these may become items of a set that Python compares with each other"
+        raise ValidationError(f"Expected fewer {what}, {reason}")
+
+
 def _is_number(value: object) -> bool:
     """Return whether a class of another library may hash *value* as a number that a peer has chosen.
 
@@ -246,15 +275,18 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
 
 
-def _hashes_of_all(texts: list[str]) -> Iterator[int]:
+def _hashes_of_all(texts: list[str], *, has_fractions: bool) -> Iterator[int]:
     if sum(len(each) ** 2 for each in texts if each.isdecimal()) > _MAX_SQUARES:
         raise ValidationError("Expected fewer numbers with thousands of digits")
     for each in texts:
-        yield from _hashes(each)
+        yield from _hashes(each, has_fractions=has_fractions)
 
 
-def _hashes(text: str) -> Iterator[int]:
-    """Yield the hashes of the number and of the UUID that *text* is; neither, if it is something else."""
+def _hashes(text: str, *, has_fractions: bool) -> Iterator[int]:
+    """Yield the hashes of the number and of the UUID that *text* is; neither, if it is something else.
+
+    The hash of a number with a fraction takes 3 µs, so it is computed only for types that have such numbers.
+    """
     is_integer = text.isdecimal()
     if is_integer:
         yield hash(int(text))
@@ -266,7 +298,7 @@ def _hashes(text: str) -> Iterator[int]:
             yield hash(int(digits, 16))
         except ValueError:
             return
-    elif not is_integer and text[0] in _FIRST_OF_NUMBERS:
+    elif has_fractions and not is_integer and text[0] in _FIRST_OF_NUMBERS:
         try:
             yield hash(Decimal(text))
         except InvalidOperation:

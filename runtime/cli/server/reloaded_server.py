@@ -28,6 +28,7 @@ from mcpgen.runtime.errors import McpgenError, RequestError
 from mcpgen.runtime.limits import ClientLimits, Limits
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.newest import ErrorCode
+from mcpgen.runtime.protocol.payload_codec import UNREADABLE
 from mcpgen.runtime.protocol.subscriptions import SUBSCRIPTION_ID, stream_end
 from mcpgen.runtime.transports.interfaces import Channel
 
@@ -281,8 +282,9 @@ class _Relay:
                 self._take(frame)
 
     def _take(self, frame: bytes) -> None:
-        requests = [each for each in messages_of(frame) if each.method is not UNSET and _has_id(each)]
-        for each in messages_of(frame):
+        messages = messages_of(frame)
+        requests = [each for each in messages if each.method is not UNSET and _has_id(each)]
+        for each in messages:
             if each.method in _REPEATED:
                 self._repeated[str(each.method)] = (each.id, frame)
             elif each.method == "notifications/cancelled":
@@ -375,10 +377,14 @@ def _has_id(message: Message) -> bool:
 
 def _id_in(value: Raw | UnsetType, *names: str) -> object:
     """Return the id in *value* that *names* lead to; None if there is none."""
-    found: Any = None if isinstance(value, UnsetType) else msgspec.json.decode(value)
-    for each in names:
-        found = found.get(each) if is_object(found) else None
-    return found if isinstance(found, str | int | float) else None
+    if isinstance(value, UnsetType):
+        return None
+    try:
+        for each in names:  # other keys are not decoded: they may have numbers of any size
+            value = msgspec.json.decode(value, type=dict[str, Raw])[each]
+        return msgspec.json.decode(value, type=str | int | float)
+    except (KeyError, *UNREADABLE):
+        return None
 
 
 def _changing_lists(response: Message) -> Iterator[str]:

@@ -36,6 +36,9 @@ _MAX_BODY_BYTES: Final = 1 << 20
 # A client that never gets an answer must not fill our memory.
 _MAX_PENDING: Final = 10_000
 
+# Ten times as many as a server accepts in one batch by default. 4 MiB can hold 200,000, whose lines take a second.
+_MAX_BATCH_LENGTH: Final = 10_000
+
 
 class _Params(Struct):
     name: str | UnsetType = UNSET
@@ -67,12 +70,16 @@ class Message(Struct):
 
 
 def messages_of(frame: Frame | OversizedLine) -> list[Message]:
-    """Return the messages in *frame*; none if it is not valid, which the server itself reports."""
+    """Return the messages in *frame*; none if it is not valid, or a batch that is far too long.
+
+    The server itself reports both.
+    """
     if not isinstance(frame, bytes):
         return []
     try:
         if frame[:64].lstrip().startswith(b"["):
-            return msgspec.json.decode(frame, type=list[Message])
+            found = msgspec.json.decode(frame, type=list[Message])
+            return found if len(found) <= _MAX_BATCH_LENGTH else []
         return [msgspec.json.decode(frame, type=Message)]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return []

@@ -120,3 +120,13 @@ async def test_only_16_mib_wait_for_a_process_that_does_not_read() -> None:
         endpoint.receive([ask(100)])
 
         assert [*range(15), 100] == [json.loads(each)["id"] for each in process.written]
+
+
+@pytest.mark.parametrize("other", [b"1e999", b'"\xff"'], ids=["a number of any size", "a text that is not UTF-8"])
+async def test_a_cancellation_whose_other_keys_cannot_be_decoded_loses_no_message(other: bytes) -> None:
+    host, process = Peer(), Peer()
+    cancel = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"x":' + other + b"}}"
+    async with relaying(host, process) as endpoint:
+        endpoint.receive([ask(1), cancel, ask(2)])
+
+        assert process.written == [ask(1), cancel, ask(2)]

@@ -15,6 +15,7 @@ import pytest
 
 from mcpgen import Server, ToolError, connect
 from mcpgen.runtime.cli.server.request_log import LoggedApplication, LoggedServer
+from mcpgen.runtime.transports import memory
 from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -171,3 +172,11 @@ async def test_a_failure_in_a_stream_of_events_is_shown(lines: Callable[[], list
 
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert "← tools/call slow #1  200, failed: late, 0 ms" == lines()[-1]
+
+
+async def test_a_batch_that_is_far_too_long_has_no_lines(lines: Callable[[], list[str]]) -> None:
+    async with memory.wire(LoggedServer(server)) as wire:
+        await wire.send([{"method": "ping"}] * 20_000)
+        await wire.receive()
+
+    assert lines() == []

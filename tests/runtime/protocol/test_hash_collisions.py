@@ -227,6 +227,24 @@ def test_numbers_whose_slots_collide_are_refused_by_their_count(kind: Any) -> No
             check_hashes(each)
 
 
+def test_four_of_the_largest_sets_of_tuples_are_read_and_no_more() -> None:
+    largest = [[0, each] for each in range(1000)]
+    check_hashes = hash_check(list[set[tuple[int, ...]]])
+    assert check_hashes is not None
+
+    check_hashes([largest] * 4)
+    check_hashes([largest[:50]] * 300)
+    with pytest.raises(msgspec.ValidationError, match="fewer arrays and objects with hundreds of members"):
+        check_hashes([largest] * 5)
+
+
+def test_many_large_sets_of_numbers_are_read() -> None:
+    check_hashes = hash_check(list[set[int]])
+    assert check_hashes is not None
+
+    check_hashes([[*range(5000)]] * 9)
+
+
 def test_a_long_list_beside_a_set_of_numbers_is_read() -> None:
     class Arguments(msgspec.Struct, rename="camel"):
         vector: list[float]
