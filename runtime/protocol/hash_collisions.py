@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -29,6 +30,9 @@ __all__ = ["hash_check"]
 
 # 1,000 members with one hash take 4 ms to insert.
 _MAX_EQUAL_HASHES: Final = 1000
+
+# With one hash, the numbers of all sets that are so small in a message take 30 ms; to compute the hashes takes 0.3 s.
+_MAX_SMALL: Final = 16
 
 # To insert 5,000 chosen numbers takes 40 ms, 43,000 take 2.5 s.
 _MAX_MEMBERS: Final = 5000
@@ -57,6 +61,9 @@ _MAX_DIGITS: Final = 4300
 # of a message of 4 MiB 150 ms.
 _MAX_SQUARES: Final = 250 * _MAX_DIGITS * _MAX_DIGITS
 
+# A message of 4 MiB does not have so many shorter texts.
+_SHORT: Final = 1000
+
 _COMPOSITES: Final = (
     inspect.TupleType,
     inspect.VarTupleType,
@@ -64,6 +71,9 @@ _COMPOSITES: Final = (
     inspect.StructType,
     inspect.DataclassType,
 )
+
+# To hash a number with a fraction takes 3 µs, and arguments that are not valid are checked twice.
+_MAX_FRACTIONS: Final = 10_000
 
 # In the schemas of pydantic. A class that occurs twice is a reference.
 _SETS_OF_PYDANTIC: Final = frozenset({"frozenset", "set"})
@@ -84,8 +94,9 @@ def hash_check(kind: type) -> Callable[[object], None] | None:
     Keys of a dict are such a set. UUIDs and times are numbers. What a class of another library does with its value,
     such as a model of pydantic, is not known; it counts. The check raises `ValidationError` if an array or an object
     has more than 5,000 members (1,000 if a set has tuples or objects as its items, and then at most four are so large;
-    of a class of another library: 5,000 whole numbers), if more than 1,000 numbers have the same hash, or if more than
-    250 have 4,300 digits; texts that are numbers count, too. If *kind* is a Struct, only the fields that can have such
+    of a class of another library: 5,000 whole numbers), if more than 1,000 numbers have the same hash, if more than
+    250 have 4,300 digits, or if more than 10,000 texts are numbers with a fraction; texts that are whole numbers count,
+    too. If *kind* is a Struct, only the fields that can have such
     a set are checked.
     """
     info = inspect.type_info(kind)
@@ -255,7 +266,12 @@ def _members(container: list[object] | dict[str, object], max_members: int, *, c
         what = "members in an array or object with numbers (or texts that look like numbers)"
         reason = "because these may become items of a set or keys of a dict"
         raise ValidationError(f"Expected at most {max_members} {what}, {reason}")
-    return [*container, *container.values()] if isinstance(container, dict) else container
+    members = [*container, *container.values()] if isinstance(container, dict) else container
+    if len(container) > _MAX_SMALL or max_members < _MAX_MEMBERS:
+        return members
+    return [
+        each for each in members if isinstance(each, (list, dict)) or (isinstance(each, str) and len(each) > _SHORT)
+    ]
 
 
 def _check_sizes(containers: list[list[object] | dict[str, object]], max_members: int) -> None:
@@ -276,30 +292,29 @@ def _is_number(value: object) -> bool:
 
 
 def _hashes_of_all(texts: list[str], *, has_fractions: bool) -> Iterator[int]:
+    """Yield the hashes of the numbers and the UUIDs among *texts*; of numbers with a fraction only if asked for."""
     if sum(len(each) ** 2 for each in texts if each.isdecimal()) > _MAX_SQUARES:
         raise ValidationError("Expected fewer numbers with thousands of digits")
+    fractions = 0
     for each in texts:
-        yield from _hashes(each, has_fractions=has_fractions)
+        whole = _hashes(each)
+        yield from whole
+        if has_fractions and not whole and each[0] in _FIRST_OF_NUMBERS:
+            with suppress(InvalidOperation):
+                yield hash(Decimal(each))
+                fractions += 1
+        if fractions > _MAX_FRACTIONS:
+            what = f"texts of {_LONG_DIGITS} or more characters that are numbers with a fraction"
+            raise ValidationError(f"Expected at most {_MAX_FRACTIONS} {what}")
 
 
-def _hashes(text: str, *, has_fractions: bool) -> Iterator[int]:
-    """Yield the hashes of the number and of the UUID that *text* is; neither, if it is something else.
-
-    The hash of a number with a fraction takes 3 µs, so it is computed only for types that have such numbers.
-    """
-    is_integer = text.isdecimal()
-    if is_integer:
-        yield hash(int(text))
+def _hashes(text: str) -> list[int]:
+    """Return the hashes of the whole number and of the UUID that *text* is; none if it is something else."""
+    hashes = [hash(int(text))] if text.isdecimal() else []
     digits = text.replace("-", "") if "-" in text else text
-    if len(digits) > _UUID_DIGITS and not is_integer:
+    if len(digits) > _UUID_DIGITS and not hashes:
         digits = digits.lower().removeprefix("urn:uuid:").strip("{}")
     if len(digits) == _UUID_DIGITS:
-        try:
-            yield hash(int(digits, 16))
-        except ValueError:
-            return
-    elif has_fractions and not is_integer and text[0] in _FIRST_OF_NUMBERS:
-        try:
-            yield hash(Decimal(text))
-        except InvalidOperation:
-            return
+        with suppress(ValueError):
+            hashes.append(hash(int(digits, 16)))
+    return hashes

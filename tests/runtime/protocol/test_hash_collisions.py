@@ -238,6 +238,37 @@ def test_four_of_the_largest_sets_of_tuples_are_read_and_no_more() -> None:
         check_hashes([largest] * 5)
 
 
+@pytest.mark.parametrize("digits", [30, 60])  # with 30, a text is as long as a UUID without hyphens
+def test_numbers_with_a_fraction_may_not_have_one_hash(digits: int) -> None:
+    check_hashes = hash_check(dict[Decimal, int])
+    assert check_hashes is not None
+
+    check_hashes({f"0.{7 * each:0{digits}}": 0 for each in range(5000)})
+    with pytest.raises(msgspec.ValidationError, match="at most 1000 numbers with the same hash"):
+        check_hashes({f"0.{each:0{digits}}": 0 for each in COLLIDING})
+
+
+def test_ten_thousand_numbers_with_a_fraction_are_hashed_and_no_more() -> None:
+    many = {f"0.{each:060}": 0 for each in range(5000)}
+    few = {f"1.{each:060}": 0 for each in range(20)}
+    check_decimals, check_integers = hash_check(list[dict[Decimal, int]]), hash_check(list[dict[int, int]])
+    assert check_decimals is not None
+    assert check_integers is not None
+
+    check_decimals([many, many])
+    check_integers([many, many, few])
+    with pytest.raises(msgspec.ValidationError, match="at most 10000 texts of 19 or more characters"):
+        check_decimals([many, many, few])
+
+
+def test_numbers_in_small_arrays_and_objects_are_not_hashed() -> None:
+    """A set of sixteen numbers is fast whatever they are. Most texts of a message can be keys of small objects."""
+    check_hashes = hash_check(list[dict[Decimal, int]])
+    assert check_hashes is not None
+
+    check_hashes([{f"0.{each:060}": 0 for each in range(first, first + 16)} for first in range(0, 30_000, 16)])
+
+
 def test_many_large_sets_of_numbers_are_read() -> None:
     check_hashes = hash_check(list[set[int]])
     assert check_hashes is not None
