@@ -55,6 +55,10 @@ __all__ = ["AsyncioExchange"]
 # asking the system again costs a twentieth of a call.
 _JUST_READ_SECONDS: Final = 0.0005
 
+# If the event loop was blocked, a response can have arrived long before it was read, and the server has closed the
+# connection meanwhile, as one that was idle.
+_SLOW_SECONDS: Final = 1.0
+
 # RFC 3986, section 2.2: what is not encoded in a path or a query, besides letters and digits.
 _UNQUOTED: Final = "!#$%&'()*+,/:;=?@[]~"
 
@@ -143,10 +147,13 @@ class AsyncioExchange:
 
     def _take(self) -> Http11Connection | None:
         """Return an idle connection that is still open, and close those that cannot be used."""
+        now = _clock()
         while self._idle:
             found = self._idle.pop()
-            idle_seconds = _clock() - found.idle_since
-            if idle_seconds <= IDLE_SECONDS and found.is_usable(is_checked=idle_seconds > _JUST_READ_SECONDS):
+            idle_seconds = now - found.idle_since
+            is_checked = idle_seconds > _JUST_READ_SECONDS or found.idle_since - found.used_since > _SLOW_SECONDS
+            if idle_seconds <= IDLE_SECONDS and found.is_usable(is_checked=is_checked):
+                found.used_since = now
                 return found
             found.close()
         return None
@@ -173,6 +180,7 @@ class AsyncioExchange:
         except (OSError, UnicodeError) as error:
             raise ServerUnreachable(url=shown, reason=system_message(error)) from error
         self._open.add(connection)
+        connection.used_since = _clock()
         return connection
 
     # --- requests

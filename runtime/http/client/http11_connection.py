@@ -167,7 +167,8 @@ class Http11Connection(asyncio.BufferedProtocol):
         shown: The URL of the server, for messages.
 
     Attributes:
-        idle_since: When it became idle, on the clock of the pool.
+        used_since: When its last request began, on the clock of the pool.
+        idle_since: When it became idle, on the same clock.
         shown: The URL of the server, for messages.
         is_paused: Whether the peer does not read what was written.
         is_written: Whether all of the request was written.
@@ -175,6 +176,7 @@ class Http11Connection(asyncio.BufferedProtocol):
     """
 
     def __init__(self, pool: Any, shown: str) -> None:  # noqa: ANN401 (a pool, which imports this module)
+        self.used_since: float = 0.0
         self.idle_since: float = 0.0
         self.shown: str = shown
         self.is_paused: bool = False

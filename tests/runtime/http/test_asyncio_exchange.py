@@ -176,6 +176,24 @@ async def test_an_idle_connection_that_the_server_has_closed_is_not_used() -> No
         assert 20 == len(raw.heads)
 
 
+async def test_a_connection_whose_response_was_read_late_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While an event loop is blocked, a server can close the connection of a response that waits to be read."""
+    now = 0.0
+    monkeypatch.setattr(asyncio_exchange, "_clock", lambda: now)
+
+    async def answer(writer: asyncio.StreamWriter, _: int) -> None:
+        nonlocal now
+        now += 5
+        writer.write(EMPTY)
+        writer.close()
+
+    async with serving(answer) as (raw, exchange, address):
+        for _ in range(20):
+            assert 202 == await status(exchange, address, None)
+
+        assert 20 == len(raw.heads)
+
+
 async def test_a_request_that_the_server_has_seen_is_not_sent_again() -> None:
     async def answer(writer: asyncio.StreamWriter, number: int) -> None:
         if number > 1:
