@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Built", "differences_from_base", "echo_built", "import_line", "unchanged_files"]
 
-# A summary with more rows hides the files above it; `mcpgen diff` prints them all.
+# A summary with more rows hides the files above it. `mcpgen diff` would print others: it applies no overlay.
 _MOST_CHANGES = 40
 
 
@@ -113,6 +113,6 @@ def _echo_differences(diff: Diff) -> None:
     else:
         kinds = Counter(each.kind for each in diff.changes)
         lines = [f"  {number} {kind}" for kind, number in kinds.most_common()]
-        lines.append("  `mcpgen diff` lists them.")
+        lines.append("  --json lists them all.")
     for line in lines:
         click.echo(f"  {line}" if line else "")

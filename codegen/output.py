@@ -153,7 +153,7 @@ def _check(content: Content, target: Path) -> None:
     except (OSError, RuntimeError) as error:  # RuntimeError: a loop of symbolic links, to Python before 3.13
         _refuse("MG402", f"cannot look into {target}: {error}", "Give --out a folder that you may write.")
     door = target / "__init__.py"
-    if door.is_file() and _text(door).partition("\n")[0] != content["__init__.py"].partition("\n")[0]:
+    if _is_ours(door) and _text(door).partition("\n")[0] != content["__init__.py"].partition("\n")[0]:
         hint = (
             "Give another --out. Labels that differ only in punctuation share a folder, and so do extensions with the "
             "same name after the slash."

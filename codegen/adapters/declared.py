@@ -87,8 +87,8 @@ def _problems(step: Step, module: str) -> Iterator[Diagnostic]:
             fields = ", ".join(f"`{field}`" for field in blank)
             yield Diagnostic(
                 code="MG503",
-                message=f"{module}: the change {each.name!r} still has placeholders in {fields}",
-                hint=f"Replace each `...` in {module}, then build again.",
+                message=f"{module}: the change {each.name!r} is incomplete: {fields}",
+                hint=f"Replace each `...` and each empty text in {module}, then build again.",
             )
 
 

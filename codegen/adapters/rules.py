@@ -187,7 +187,8 @@ class Rules:
         return Diagnostic(
             code="MG502",
             message=f"{self.step.old} to {self.step.new}: the change {change.name!r} {problem}",
-            hint="Correct or delete it where it is declared. `mcpgen diff --format json` shows each kind and id.",
+            hint="Correct or delete it where it is declared. `mcpgen diff --format json` shows each kind and id; for a "
+            "draft, `mcpgen build --json` without `--adapters` shows them.",
         )
 
 

@@ -126,8 +126,8 @@ def _read(file: IO[bytes]) -> Any:  # noqa: ANN401 (any JSON value)
         raise UnreadableInput("the input is nested too deeply") from None
     except json.JSONDecodeError as error:
         raise UnreadableInput(f"the input is not JSON: {json_reason(error)}") from None
-    except ValueError as error:  # an integer with more digits than Python converts
-        raise UnreadableInput(f"the input is not JSON: {error}") from None
+    except ValueError:  # an integer with more digits than Python converts
+        raise UnreadableInput("the input has a number with too many digits") from None
     except OSError as error:
         raise UnreadableInput(f"the input cannot be read: {error.strerror}") from None
 

@@ -46,8 +46,9 @@ F = TypeVar("F", bound="Callable[..., object]")
 def _refuse_elsewhere(ctx: click.Context, option: click.Parameter, value: str | None) -> None:
     """Refuse an option of other frameworks, and name ours."""
     if value is not None and not ctx.resilient_parsing:
-        port = value if option.name == "port" else "8000"
+        port = value if option.name == "port" and value.isdecimal() else "8000"
         host = value if option.name == "host" else "127.0.0.1"
+        host = f"[{host}]" if ":" in host and not host.startswith("[") else host
         raise click.UsageError(f"There is no option `--{option.name}`. To serve over HTTP, use `--http {host}:{port}`.")
 
 

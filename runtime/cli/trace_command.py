@@ -107,8 +107,8 @@ def trace(  # noqa: PLR0913 (one parameter for each option)
     revision, the name of its type (such as CallToolResult), a summary, and its violations. The server's own standard
     error passes through.
 
-    A violation (✗) is something that the revision does not allow, such as a key or a method of another revision. A note
-    (·) is something that is allowed but unusual.
+    A violation (✗) is something that the revision does not allow, such as a key or a method of another revision, or a
+    message that is too large to check. A note (·) is something that is allowed but unusual.
 
     With a URL, the host gets an error response for each request that fails over HTTP.
 
@@ -323,7 +323,8 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _skipped(count: int) -> bytes:
-    what = f"{_counted(count, 'part')} of the output not shown; all messages were passed on"
+    parts = f"{_counted(count, 'part')} of the output {'is' if count == 1 else 'are'} not shown"
+    what = f"{parts}; all messages were passed on"
     return f"(the terminal or pipe reads too slowly: {what})\n".encode("ascii")
 
 

@@ -693,11 +693,12 @@ def test_a_stub_that_nobody_filled_in_is_refused(room: Path, fields: str, blank:
     write(room, f'Change(name="a", {fields})')
 
     fields_left = ", ".join(f"`{each}`" for each in blank.split(", "))
-    assert [f"the change 'a' still has placeholders in {fields_left}"] == problems()
+    assert [f"the change 'a' is incomplete: {fields_left}"] == problems()
     with pytest.raises(Refused) as refused:
         declared_steps(["1", "2"])
     (finding,) = refused.value.diagnostics
-    assert f"Replace each `...` in {finding.message.partition(':')[0]}, then build again." == finding.hint
+    module = finding.message.partition(":")[0]
+    assert f"Replace each `...` and each empty text in {module}, then build again." == finding.hint
 
 
 @pytest.mark.parametrize(

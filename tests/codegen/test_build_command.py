@@ -447,7 +447,10 @@ def test_a_folder_that_we_never_wrote_is_not_touched(small: Path, tmp_path: Path
     (tmp_path / "out" / "vdraft").mkdir(parents=True)
     (tmp_path / "out" / "vdraft" / "__init__.py").write_text("mine = 1", encoding="utf-8")
 
-    assert ["MG401"] == codes(run_schema(small, tmp_path / "out", "--json"))
+    refused = run_schema(small, tmp_path / "out", "--json")
+
+    assert ["MG401"] == codes(refused)
+    assert json.loads(refused.stdout)["diagnostics"][0]["message"].endswith("__init__.py was not written by mcpgen")
     assert "mine = 1" == (tmp_path / "out" / "vdraft" / "__init__.py").read_text(encoding="utf-8")
 
 

@@ -282,6 +282,14 @@ def test_the_summary_shows_files_assumptions_and_differences(tmp_path: Path) -> 
         assert expected in result.stdout
 
 
+def test_a_summary_without_all_differences_says_where_they_are(tmp_path: Path) -> None:
+    document = drafts.one_field()
+    document["$defs"] |= {f"Extra{index}": {"type": "object"} for index in range(50)}
+
+    assert "    50 definition-added\n" in (result := run(document, tmp_path, "--based-on", BASE)).stdout
+    assert "    --json lists them all.\n" in result.stdout
+
+
 def test_the_summary_escapes_names_of_the_document(tmp_path: Path) -> None:
     document = drafts.one_field()
     document["$defs"]["ListToolsRequest"]["properties"]["method"]["const"] = "\x1b]0;title\x07"

@@ -175,7 +175,7 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         config = parse_jsonc(decode_config(data, shown)).value
     except JsoncError as error:
-        raise UsageError(f"{shown} is not valid JSON: {error}") from None
+        raise UsageError(f"{shown} cannot be read as JSON: {error}") from None
     try:
         _section(config)
     except UsageError as error:

@@ -163,6 +163,7 @@ class _Parser:
     def _loaded(self, start: int, end: int) -> Any:
         try:
             return json.loads(self._text[start:end])
-        except ValueError as error:  # an invalid escape, or a number of too many digits
-            reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
-            raise JsoncError(self._text, start, f"the value is invalid: {reason}") from None
+        except json.JSONDecodeError as error:  # such as an invalid escape
+            raise JsoncError(self._text, start, f"the value is invalid: {error.msg}") from None
+        except ValueError:
+            raise JsoncError(self._text, start, "the number has too many digits") from None

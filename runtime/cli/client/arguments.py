@@ -90,7 +90,7 @@ def parse_json_object(source: str) -> dict[str, Any]:
     try:
         value = _parse_json(text)
     except ValueError as error:
-        raise click.UsageError(f"`--json-args` is not valid JSON: {error}.") from None
+        raise click.UsageError(f"`--json-args` cannot be read as JSON: {error}.") from None
     if not is_object(value):
         raise click.UsageError("`--json-args` must be a JSON object, such as '{\"key\": 1}'.")
     return dict(value)
@@ -98,7 +98,7 @@ def parse_json_object(source: str) -> dict[str, Any]:
 
 def _parse_json(text: str) -> Any:  # noqa: ANN401 (any JSON value)
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return json.loads(text, parse_constant=_refuse, parse_int=_integer)
     except json.JSONDecodeError as error:
         raise ValueError(json_reason(error)) from None
     except RecursionError:
@@ -107,6 +107,13 @@ def _parse_json(text: str) -> Any:  # noqa: ANN401 (any JSON value)
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"JSON has no {constant}")
+
+
+def _integer(digits: str) -> int:
+    try:
+        return int(digits)
+    except ValueError:  # Python converts a few thousand digits at most
+        raise ValueError("a number has too many digits") from None
 
 
 def convert_arguments(pairs: dict[str, tuple[str, bool]], schema: object) -> dict[str, Any]:
@@ -130,7 +137,7 @@ def convert_arguments(pairs: dict[str, tuple[str, bool]], schema: object) -> dic
             if is_json:
                 is_text = text.lstrip()[:1] not in {"{", "["} and _takes_text(text, inner, schema)
                 hint = f"; for text, write {escaped_line(join_command([f'{key}={text}']))}" if is_text else ""
-                reasons.append(f"`{escaped_line(key)}` is not valid JSON: {error}{hint}.")
+                reasons.append(f"`{escaped_line(key)}` cannot be read as JSON: {error}{hint}.")
             elif key in properties or is_open:
                 expected, hint = _expected(inner, schema), _value_hint(key, inner, schema)
                 reasons.append(f"`{escaped_line(key)}` must be {expected}, not {escaped_line(text)!r}.{hint}")

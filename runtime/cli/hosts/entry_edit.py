@@ -65,7 +65,7 @@ def _root(text: str) -> Node | None:
     try:
         root = parse_jsonc(text)
     except JsoncError as error:
-        raise EditError(f"it is not valid JSON: {error}") from None
+        raise EditError(f"it cannot be read as JSON: {error}") from None
     if not isinstance(root.value, dict):
         raise EditError("it is not a JSON object")
     return root

@@ -83,8 +83,8 @@ _OPTIONS: Final = (
         "introspection",
         nargs=2,
         metavar="ID SECRET",
-        help="Ask the authorization server about each token. ID and SECRET are the names of environment variables "
-        "with the client id and the secret for that.",
+        help="Ask the authorization server about each token. ID and SECRET are the names of environment variables: "
+        "they contain the client id and the client secret of this server.",
     ),
     click.option("--resource", metavar="URL", help="The public URL of the server, for which tokens must be issued."),
     click.option(

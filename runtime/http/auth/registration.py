@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from mcpgen.runtime.adapt.json_pointer import is_array
+from mcpgen.runtime.errors import printable
 from mcpgen.runtime.http.errors import LoginFailed
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ _IN_ADVANCE: Final = "register a client there, and pass OAuth(client_id=…)"
 _POST: Final = "client_secret_post"
 _NONE: Final = "none"
 _MAX_CREDENTIAL_CHARS: Final = 16 * 1024  # to encode a megabyte for a form takes half a second
+_MAX_SHOWN_CHARS: Final = 100
 _MAX_LISTED: Final = 1000  # of the redirect URIs in a reply; the client has sent one
 _LOOPBACK_PORT: Final = re.compile(r"^(http://(?:localhost|127\.0\.0\.1|\[::1\])):\d+(?=/|$)")
 
@@ -157,10 +159,14 @@ def decode_registration(body: bytes, *, issuer: str, redirect_uri: str) -> Regis
             f"wrong type or length; {_IN_ADVANCE}"
         ) from None
     method = found.token_endpoint_auth_method or (_NONE if found.client_secret is None else BASIC)
-    if method not in (_NONE, BASIC, _POST) or (method != _NONE and found.client_secret is None):
+    fault = "which the client does not have" if method not in (_NONE, BASIC, _POST) else ""
+    if method in (BASIC, _POST) and found.client_secret is None:
+        fault = "but sent no secret for it"
+    if fault:
+        shown = printable(method[:_MAX_SHOWN_CHARS])
         raise LoginFailed(
-            "the authorization server registered the client for a method of authentication that needs a key or a "
-            f"secret, and the client has none; {_IN_ADVANCE}"
+            f"the authorization server registered the client for the method of authentication {shown!r}, {fault}; "
+            f"{_IN_ADVANCE}"
         )
     listed = found.redirect_uris
     compared = listed[:_MAX_LISTED] if is_array(listed) else []

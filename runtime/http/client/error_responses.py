@@ -86,6 +86,8 @@ _HAS_LOGIN: Final = "resource_metadata="
 _LOGIN: Final = (
     "the server requires a login; pass Http(url, auth=OAuth()) to log in, or Http(url, auth=bearer(token)), or headers"
 )
+# Gateways and web servers answer these with a page of their own, also in front of an MCP server.
+_PAGE_OF_GATEWAY: Final = frozenset({401, 407, 413, 429, 502, 503, 504})
 _WEB_PAGE: Final = (
     "the response is a web page, so there is probably no MCP server at this URL; check its path, which is often /mcp"
 )
@@ -168,7 +170,7 @@ def _failure(response: HttpResponse, address: Address, excerpt: str, *, is_json_
         advice = _REFUSED
     elif status == _UNAUTHORIZED and _HAS_LOGIN in response.headers.get("www-authenticate", ""):
         advice = _LOGIN
-    elif not is_json_rpc and _is_web_page(response):
+    elif not is_json_rpc and status not in _PAGE_OF_GATEWAY and _is_web_page(response):
         advice = f"{advice}; {_WEB_PAGE}" if advice else _WEB_PAGE
     retry_after = response.headers.get("retry-after", "")
     if status in (429, 503) and retry_after:

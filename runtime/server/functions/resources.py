@@ -206,8 +206,8 @@ def make_resource(  # noqa: PLR0913 (one per member of a resource's definition)
 def _check_fixed(uri: str, signature: Signature) -> None:
     if uri_fault(uri) is not None or uri.endswith(":"):  # a scheme alone names nothing
         raise UsageError(
-            f"{uri!r} of {signature.label} is not a URI (RFC 3986); write one with a scheme, in ASCII, with %XX for "
-            "spaces and other characters, such as config:app"
+            f"{uri!r} of {signature.label} is not a URI (RFC 3986) with a scheme and a path; write one in ASCII, with "
+            "%XX for spaces and other characters, such as config:app"
         )
     if signature.parameters:
         listed = ", ".join(f"{{{each.name}}}" for each in signature.parameters)

@@ -222,7 +222,10 @@ def _remedy(function: object) -> str:
         return f"to set the name, write `name={function!r}`"
     if isinstance(function, classmethod | property):
         kind = type(cast("object", function)).__name__
-        return f"it is a {kind} in the body of its class; register a method of the finished class or of an instance"
+        return (
+            f"it is a {kind} in the body of its class; after the `class` statement, register a method of the class or "
+            "of an instance"
+        )
     if inspect.iscoroutine(function):
         function.close()  # else Python warns that nothing awaited it
         return "it is a coroutine; register the function without calling it"

@@ -85,19 +85,27 @@ def test_a_value_that_cannot_be_that_is_refused(schema: object, text: str, expec
 def test_forced_json_that_is_none_is_refused() -> None:
     (reason,) = reasons({"properties": {"x": {}}}, "x:={")
 
-    assert "`x` is not valid JSON: line 1, column 2: a key in double quotes is missing." == reason
+    assert "`x` cannot be read as JSON: line 1, column 2: a key in double quotes is missing." == reason
+
+
+def test_a_number_with_too_many_digits_is_refused() -> None:
+    (reason,) = reasons({"properties": {"x": {"type": "integer"}}}, f"x:={'1' * 5000}")
+
+    assert "`x` cannot be read as JSON: a number has too many digits." == reason
 
 
 def test_text_that_is_forced_to_be_json_is_told_how_to_be_text() -> None:
     (reason,) = reasons({"properties": {"x": {}}}, "x:=tea time")
 
-    assert "`x` is not valid JSON: line 1, column 1: a JSON value is missing; for text, write 'x=tea time'." == reason
+    assert (
+        "`x` cannot be read as JSON: line 1, column 1: a JSON value is missing; for text, write 'x=tea time'." == reason
+    )
 
 
 def test_text_that_is_forced_to_be_json_is_not_told_how_to_be_text_if_the_tool_takes_no_text() -> None:
     (reason,) = reasons({"properties": {"x": {"type": "integer"}}}, "x:=tea")
 
-    assert "`x` is not valid JSON: line 1, column 1: a JSON value is missing." == reason
+    assert "`x` cannot be read as JSON: line 1, column 1: a JSON value is missing." == reason
 
 
 def test_unknown_and_missing_arguments_are_told_together() -> None:

@@ -72,6 +72,8 @@ def test_redis_without_its_extra_is_told_as_the_option(monkeypatch: pytest.Monke
     [
         (["--port", "9000"], "127.0.0.1:9000"),
         (["--host", "0.0.0.0"], "0.0.0.0:8000"),  # noqa: S104 (only in a text)
+        (["--host", "::1"], "[::1]:8000"),
+        (["--port", "any"], "127.0.0.1:8000"),
         (["--transport", "http"], "127.0.0.1:8000"),
         (["--port=9000", "--http", "127.0.0.1:0"], "127.0.0.1:9000"),
     ],

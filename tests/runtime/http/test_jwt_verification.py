@@ -479,7 +479,9 @@ async def test_openid_metadata_behind_the_path_is_found() -> None:
 async def test_metadata_of_another_issuer_is_not_used(issuer: Issuer) -> None:
     issuer.documents[METADATA]["issuer"] = f"{issuer.url}/"
 
-    with pytest.raises(IssuerUnavailable, match=r"names another issuer than .*; write the issuer in `issuers`"):
+    with pytest.raises(
+        IssuerUnavailable, match=r"the `issuer` in the metadata at .* is not .*; write the issuer in `issuers`"
+    ):
         await verifier(issuer)(issuer.token())
     assert "/keys" not in issuer.asked
 

@@ -618,6 +618,22 @@ def test_a_registration_without_usable_credentials_is_refused(reply: bytes) -> N
         decode_registration(reply, issuer=ISSUER, redirect_uri="")
 
 
+@pytest.mark.parametrize(
+    ("method", "secret", "said"),
+    [
+        ("client_secret_jwt", "s", "'client_secret_jwt', which the client does not have"),
+        ("client_secret_basic", None, "'client_secret_basic', but sent no secret for it"),
+    ],
+)
+def test_a_registration_for_another_method_of_authentication_is_told_with_the_method(
+    method: str, secret: str | None, said: str
+) -> None:
+    reply = json.dumps({"client_id": "c", "client_secret": secret, "token_endpoint_auth_method": method}).encode()
+
+    with pytest.raises(LoginFailed, match=said):
+        decode_registration(reply, issuer=ISSUER, redirect_uri="")
+
+
 @spec("2025-11-25", "basic/authorization#open-redirection", "e5ff42cd")
 @spec("2026-07-28", "basic/authorization/security-considerations#open-redirection", "8bddc9ca")
 @pytest.mark.parametrize(

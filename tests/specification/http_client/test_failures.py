@@ -259,6 +259,23 @@ async def test_a_web_page_is_named_with_the_usual_path() -> None:
             await connecting.outcome()
 
 
+@spec("2026-07-28", "basic/transports/streamable-http#sending-messages")
+@pytest.mark.parametrize("status", [413, 429, 502, 503, 504])
+async def test_a_page_of_a_gateway_does_not_mean_that_the_url_is_wrong(status: int) -> None:
+    async with played() as server:
+        connecting = start(server)
+        asked = await server.hear(method="server/discover")
+        await asked.answer(status, b"<html>nginx</html>", content_type="text/html")
+        if status == 413:  # another request may be shorter
+            asked = await server.hear(method="initialize")
+            await asked.answer(status, b"<html>nginx</html>", content_type="text/html")
+
+        with pytest.raises(HttpRefused, match="; the response says: <html>nginx") as refused:
+            await connecting.outcome()
+
+        assert "web page" not in str(refused.value)
+
+
 @spec("2025-11-25", "basic/transports#session-management")
 @pytest.mark.parametrize(
     ("body", "said"),

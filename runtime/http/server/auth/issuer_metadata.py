@@ -51,8 +51,8 @@ async def issuer_endpoint(issuer: str, member: str) -> str:
             continue
         if found.get("issuer") != issuer:  # the characters must be the same (RFC 8414, 3.3)
             wrong = wrong or (
-                f"the metadata at {url} names another issuer than {issuer}; write the issuer in `issuers` "
-                "(--auth-issuer) exactly as in the metadata"
+                f"the `issuer` in the metadata at {url} is not {issuer}; write the issuer in `issuers` (--auth-issuer) "
+                "exactly as in the metadata"
             )
             continue
         try:

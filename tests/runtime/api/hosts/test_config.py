@@ -191,8 +191,8 @@ def test_the_folder_of_the_project_is_that_of_the_file_or_above_the_folder_of_th
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"", "is not valid JSON: line 1, column 1: a JSON value is missing"),
-        (f'{{"mcpServers": {{"{SECRET}"}}}}'.encode(), "is not valid JSON: line 1, column 26: a colon is missing"),
+        (b"", "cannot be read as JSON: line 1, column 1: a JSON value is missing"),
+        (f'{{"mcpServers": {{"{SECRET}"}}}}'.encode(), "cannot be read as JSON: line 1, column 26: a colon is missing"),
         ("{}".encode("utf-16"), "is not UTF-8; save it as UTF-8"),
         (f'["{SECRET}"]'.encode(), "the configuration must be a JSON object"),
         (b'{"mcpServers": {}}', "mcp.json: the configuration names no server; add one"),

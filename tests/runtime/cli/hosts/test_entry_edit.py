@@ -115,11 +115,11 @@ def test_the_value_changes_in_one_place_and_no_other_text_goes(before: str, arou
     ("text", "reason"),
     [
         ("[]", "it is not a JSON object"),
-        ('{"s": }', "it is not valid JSON: line 1, column 7: a JSON value is missing"),
+        ('{"s": }', "it cannot be read as JSON: line 1, column 7: a JSON value is missing"),
         ('{"s": []}', 'its `s` is not an object; write {"s": {}}, and try again'),
         ('{"s": {}, "s": {}}', "it has `s` twice; remove one of them"),
         ('{"s": {"new": 1, "n\\u0065w": 2}}', "it has `new` twice; remove one of them"),
-        ("// only a comment", "it is not valid JSON: line 1, column 18: a JSON value is missing"),
+        ("// only a comment", "it cannot be read as JSON: line 1, column 18: a JSON value is missing"),
     ],
 )
 def test_a_text_without_a_place_for_it_is_refused(text: str, reason: str) -> None:

@@ -264,7 +264,7 @@ def test_a_folder_of_a_project_is_made_only_with_the_file(home: Path) -> None:
 BROKEN: dict[str, tuple[bytes, str]] = {
     "broken JSON": (
         f'{{"mcpServers": {{"a": "{SECRET}" "b"}}}}'.encode(),
-        "cannot be changed: it is not valid JSON: line 1, column 32: a comma or a closing brace is missing.",
+        "cannot be changed: it cannot be read as JSON: line 1, column 32: a comma or a closing brace is missing.",
     ),
     "a list": (b"[]", "cannot be changed: it is not a JSON object."),
     "servers as a list": (

@@ -210,7 +210,7 @@ async def test_uris_and_functions_that_do_not_fit_are_refused(catalogue: Functio
     async def default(a: str = "") -> str: ...  # type: ignore[empty-body]
 
     expected: list[tuple[str, Any, str]] = [
-        ("config", nothing, "write one with a scheme"),
+        ("config", nothing, "with a scheme and a path"),
         ("x:a b", nothing, "is not a URI"),
         ("x:", nothing, "is not a URI"),
         ("x:a", one, "add {a} to the URI"),
