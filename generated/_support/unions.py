@@ -189,6 +189,7 @@ class AnyOf(Settler):
 
 
 _CONTAINERS = (dict, list)
+_SCALARS = frozenset({str, int, float, bool, type(None)})  # a form can have 48,000 choices, each counted for five arms
 
 
 class _Memory:
@@ -233,7 +234,7 @@ class _Memory:
                 members = [*typing.cast("list[Any]", found)]
             if members and at not in seen:
                 seen.add(at)
-                pending += members
+                pending += [each for each in members if type(each) not in _SCALARS]
         self._counts[id(value)] = value, count
         return count
 

@@ -225,6 +225,21 @@ def test_little_is_called_for_an_arm_that_does_not_fit() -> None:
     assert len(calls) < 100 * 20
 
 
+def test_the_choices_of_a_form_are_not_counted_one_by_one() -> None:
+    """A form can have 48,000 choices, and it fits several arms."""
+    field = {"type": "string", "enum": [f"choice {number}" for number in range(1000)]}
+    form = json.dumps({"message": "", "requestedSchema": {"type": "object", "properties": {"a": field}}})
+    stateless.decode(form, stateless.ElicitRequestFormParams)  # makes the arms
+    calls: list[str] = []
+    sys.setprofile(lambda frame, event, _: calls.append(frame.f_code.co_name) if event == "c_call" else None)
+    try:
+        stateless.decode(form, stateless.ElicitRequestFormParams)
+    finally:
+        sys.setprofile(None)
+
+    assert len(calls) < 1000
+
+
 def test_a_value_that_holds_itself_is_read_to_its_end() -> None:
     meta: dict[str, Any] = {"n": 1.0}
     meta["self"] = meta

@@ -71,21 +71,23 @@ class FileSnapshot:
         """
         new = self.path.with_name(f".{self.path.name}.{os.getpid()}.new")
         backup: Path | None = None
+        is_replaced = False
         try:
             if self._makes_folder:
                 self.path.parent.mkdir(exist_ok=True)
             self._create(new, data)
+            backup = None if self.data is None else self._back_up(self.data)
+            # Last, since writing the copy takes milliseconds, in which another `mcpgen install` can write.
             if self._read() != self.data:
                 raise UsageError(f"{self._shown} has changed meanwhile, so nothing was written; try again")
-            backup = None if self.data is None else self._back_up(self.data)
             new.replace(self.path)
+            is_replaced = True
         except OSError as error:
-            if backup is not None:
-                backup.unlink(missing_ok=True)
             raise UsageError(f"{self._shown} cannot be written: {error.strerror}; nothing was changed") from None
         finally:
-            with suppress(OSError):
-                new.unlink(missing_ok=True)
+            for each in (new, *((backup,) if backup is not None and not is_replaced else ())):
+                with suppress(OSError):
+                    each.unlink(missing_ok=True)
         return backup
 
     @property

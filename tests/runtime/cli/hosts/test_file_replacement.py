@@ -97,6 +97,23 @@ def test_a_file_that_has_changed_meanwhile_stays_as_it_is(change: str, file: Pat
     assert now == [(each.name, each.read_bytes()) for each in tmp_path.iterdir()]
 
 
+def test_a_file_that_changes_while_its_copy_is_written_stays_as_it_is(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = FileSnapshot(file)
+    synced: list[int] = []
+
+    def fsync(descriptor: int) -> None:
+        synced.append(descriptor)
+        if len(synced) == 2:  # of the new content, and of the copy
+            file.write_bytes(b"theirs")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(UsageError, match="has changed meanwhile"):
+        snapshot.replace(b"new")
+    assert [(file.name, b"theirs")] == [(each.name, each.read_bytes()) for each in tmp_path.iterdir()]
+
+
 def test_a_file_that_has_come_meanwhile_stays_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "config.json"
     snapshot = FileSnapshot(file)
