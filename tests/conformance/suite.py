@@ -24,6 +24,8 @@ __all__ = ["PACKAGE", "RUNS", "Result", "Run", "Side", "environment", "install",
 PACKAGE: Final = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 OLDEST_NODE: Final = 22  # what the package says that it needs
 
+PATIENT_SERVERS: Final = Path(__file__).with_name("patient_servers.mjs")
+
 # Whole runs take a minute at most, on cores that other processes keep busy several; one that does not end has to fail.
 RUN_SECONDS: Final = 900
 # The suite starts all clients of a run at once, on however few cores there are.
@@ -91,7 +93,8 @@ def install(native_revision: Path) -> list[str]:
     folder = folder_of(native_revision, PACKAGE)
     runtime = node(native_revision, oldest=OLDEST_NODE)
     javascript(folder, PACKAGE, runtime)
-    return [runtime.node, str(folder / "node_modules/@modelcontextprotocol/conformance/dist/index.js")]
+    program = folder / "node_modules/@modelcontextprotocol/conformance/dist/index.js"
+    return [runtime.node, "--import", PATIENT_SERVERS.as_uri(), str(program)]
 
 
 def run(suite: Sequence[str], which: Run, subject: str | Sequence[str], scenario: str = "") -> tuple[list[Result], str]:
