@@ -43,7 +43,7 @@ CODES: dict[str, str] = {
     "Schema 2020-12 does not.",
     "MG109": "Definitions are aliases of each other in a circle.",
     "MG110": "An `enum` or `const` value is not a string, an integer, a boolean or null.",
-    "MG111": "An integer does not fit into 64 bits.",
+    "MG111": "An integer, or a bound of a number, is outside of the range of 64-bit integers.",
     "MG112": "No value satisfies the bounds, or a schema has two lower bounds or two upper bounds.",
     "MG113": "`required` names a key that `additionalProperties` forbids.",
     "MG114": "A keyword that needs at least one entry is empty.",

@@ -165,7 +165,9 @@ def _bound(value: Json) -> Iterator[Fault]:
     if not _is_number(value):
         yield Fault("MG102", f"expected a number, but found {shown(value)}", "Use a number.")
     elif not INT64.start <= value < INT64.stop:
-        yield Fault("MG111", f"{shown(value)} does not fit into 64 bits", "Use a 64-bit number, or remove the bound.")
+        # Not "does not fit into 64 bits": as a float, 1e30 does. Bounds of integers and numbers have one range.
+        message = f"the bound {shown(value)} is outside of the range of 64-bit integers"
+        yield Fault("MG111", message, "Use a bound from -2**63 to 2**63 - 1, or remove it.")
 
 
 def _exclusive_minimum(value: Json) -> Iterator[Fault]:
@@ -207,9 +209,8 @@ def _pattern(value: Json) -> Iterator[Fault]:
             re.compile(value)
     except Warning as error:
         message = f"{shown(value)} can get another meaning in a later Python: {str(error)[:_LONGEST_SHOWN]}"
-        yield Fault(
-            "MG115", message, "Write the character class in another way, for example with a backslash before [."
-        )
+        hint = r"In the character class, write \[ for [, \- for a second -, and one &, | or ~ instead of two."
+        yield Fault("MG115", message, hint)
         return
     except (re.error, OverflowError, RecursionError) as error:
         message = f"{shown(value)} is not a regular expression in Python: {str(error)[:_LONGEST_SHOWN]}"

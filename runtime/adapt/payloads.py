@@ -311,17 +311,24 @@ def _placed(message: str, value: object) -> tuple[str, str]:
     path = path or ""
     if inner:
         path += inner if inner.startswith("[") else f".{inner}"
-    return (what if len(what) <= MAX_REASON_CHARS else f"{what[:MAX_REASON_CHARS]}..."), _pointer(path, value)
+    what = what if len(what) <= MAX_REASON_CHARS else f"{what[:MAX_REASON_CHARS]}..."
+    pointer, is_map = _pointer(path, value)
+    return f"{what} in one of its values" if is_map else what, pointer
 
 
-def _pointer(path: str, value: Any) -> str:  # noqa: ANN401 (any JSON value)
-    """Return msgspec's *path* as a pointer into *value*, up to the first part that is ambiguous."""
+def _pointer(path: str, value: Any) -> tuple[str, bool]:  # noqa: ANN401 (any JSON value)
+    """Return msgspec's *path* as a pointer into *value*, up to the first part that is ambiguous.
+
+    Also return whether the pointer ends at a map, one of whose values is meant: without this, an error about the value
+    would read as one about the map.
+    """
     tokens: list[str | int] = []
     while path:
         if path.startswith("["):
             inside, _, path = path[1:].partition("]")
             if not (inside.isdigit() and is_array(value) and int(inside) < len(value)):
-                break  # "..." stands for some key of a map
+                # "..." stands for some key of a map
+                return pointer_to(tokens), inside == "..." and is_object(value)
             tokens.append(int(inside))
             value = value[int(inside)]
             continue
@@ -333,7 +340,7 @@ def _pointer(path: str, value: Any) -> str:  # noqa: ANN401 (any JSON value)
         key = max(keys, key=len)
         tokens.append(key)
         value, path = value[key], rest[len(key) :]
-    return pointer_to(tokens)
+    return pointer_to(tokens), False
 
 
 def _begins(path: str, key: str) -> bool:

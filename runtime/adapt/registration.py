@@ -66,6 +66,8 @@ def register(package: ModuleType | str) -> str:
     taken = {each.label: each for each in registry.known()}.get(label)
     if taken is not None and taken.package == found.__name__:
         return label
+    if taken is not None and found.__name__ == f"{registry.__package__}.{taken.package}":
+        raise UsageError(f"`package` is {found.__name__}, which is part of mcpgen; do not register it")
     if taken is not None:
         raise UsageError(
             f"the label {label} of `package` {found.__name__} is taken; build it again with another `--revision`"

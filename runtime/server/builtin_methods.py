@@ -69,7 +69,7 @@ def open_initialize(session: ServerSession, message: Request, *, is_batched: boo
     if not handlers.handshake_revisions:
         raise unsupported_revision(params.protocol_version, handlers.served)
     if is_batched:
-        raise RequestError(ErrorCode.INVALID_REQUEST, "initialize must not be part of a batch")
+        raise RequestError(ErrorCode.INVALID_REQUEST, "initialize must not be part of a batch; send it alone")
     if session.peer is not None and session.engine.reading.is_strict:
         raise RequestError(ErrorCode.INVALID_REQUEST, "this session is initialized already")
     max_bytes, max_values = session.limits.max_declaration_bytes, session.limits.max_declaration_values

@@ -267,7 +267,7 @@ def _inlined(schema: dict[str, Any], definitions: Mapping[str, Any]) -> dict[str
     if "$ref" in schema:
         rest = {key: value for key, value in schema.items() if key != "$ref"}
         schema = {**definitions[schema["$ref"].rpartition("/")[2]], **rest}
-    if "items" in schema:
+    if is_object(schema.get("items")):  # false for a tuple, which a form cannot have
         schema = {**schema, "items": _inlined(schema["items"], definitions)}
     if "enum" in schema:
         schema = {"type": "string", **{key: value for key, value in schema.items() if key != "title"}}

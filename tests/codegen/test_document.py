@@ -316,6 +316,7 @@ REFUSED: list[tuple[Any, list[tuple[str, str]]]] = [
     ({"type": []}, [("MG114", "/type")]),
     ({"pattern": "("}, [("MG115", "/pattern")]),
     ({"pattern": "[[a]"}, [("MG115", "/pattern")]),
+    ({"pattern": "[a&&b]"}, [("MG115", "/pattern")]),
     ({"pattern": "(" * 5000 + ")" * 5000}, [("MG115", "/pattern")]),
     ({"pattern": "a{99999999999999}"}, [("MG115", "/pattern")]),
     ({"pattern": r"a\Z"}, [("MG115", "/pattern")]),
@@ -351,6 +352,24 @@ def test_constructs_without_an_exact_type_are_refused_in_their_place(
     schema: Any, expected: list[tuple[str, str]]
 ) -> None:
     assert faults(schema, B={"type": "object", "properties": {"b": {}}}) == expected
+
+
+@pytest.mark.parametrize(
+    ("schema", "message", "hint"),
+    [
+        (
+            {"type": "number", "maximum": 1e30},
+            "the bound 1e+30 is outside of the range of 64-bit integers",
+            "2**63 - 1",
+        ),
+        ({"type": "string", "pattern": "[a&&b]"}, "can get another meaning in a later Python", "one &, | or ~ instead"),
+    ],
+)
+def test_the_advice_fits_the_fault(schema: Any, message: str, hint: str) -> None:
+    (finding,) = check_document({"$defs": {"A": schema}})
+
+    assert message in finding.message
+    assert hint in finding.hint
 
 
 def test_all_faults_are_reported_in_the_order_of_the_document() -> None:

@@ -83,6 +83,9 @@ async def _refuse_without_session(post: HttpRequest, message: Message | Batch) -
     """
     handlers, problem, code = post.state.engine.handlers, _NO_SESSION_ID, ErrorCode.INVALID_REQUEST
     stateless = handlers.stateless_revisions[-1] if handlers.stateless_revisions else None
+    batched = message.items if isinstance(message, Batch) else ()
+    if any(isinstance(each, Request) and each.method == "initialize" for each in batched):
+        problem = "initialize must not be part of a batch; send it alone"
     # Stateless revisions have no batches, no responses of a client, and fewer methods.
     if stateless and isinstance(message, Request) and message.method in handlers.methods(stateless).CLIENT_REQUESTS:
         problem += f", or name {stateless} in _meta and in the MCP-Protocol-Version header"

@@ -107,6 +107,20 @@ def test_a_fault_has_a_pointer(name: str, value: Any, pointer: str | None) -> No
     assert pointer == caught.value.pointer
 
 
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"x": 1, "y": "z"}, "Expected `str`, got `int` in one of its values"),
+        (1, "Expected `object`, got `int`"),
+    ],
+)
+def test_a_fault_of_a_value_in_a_map_is_not_told_of_the_map(arguments: Any, reason: str) -> None:
+    with pytest.raises(InvalidPayload) as caught:
+        message_payload("2025-11-25", "prompts/get", "params", None).check({"name": "a", "arguments": arguments})
+
+    assert ("/arguments", reason) == (caught.value.pointer, caught.value.reason)
+
+
 def test_a_fault_below_a_name_with_dots_has_a_pointer() -> None:
     meta = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -208,7 +208,7 @@ def test_a_key_of_the_draft_from_an_older_peer_is_checked(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("program", "expected"),
     [
-        ("mcpgen.register('mcpgen.generated.v2025_11_25')", "the label 2025-11-25 of `package`"),
+        ("mcpgen.register('mcpgen.generated.v2025_11_25')", "v2025_11_25, which is part of mcpgen; do not register it"),
         ("mcpgen.register('json')", "the package json has no bindings of a revision"),
         ("mcpgen.register('no_such.package')", "there is no package no_such; install it, or add the folder"),
         ("mcpgen.register('mcpgen.generated.v2025')", "no package mcpgen.generated.v2025; name a package that is in"),

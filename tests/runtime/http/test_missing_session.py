@@ -31,9 +31,10 @@ def client(server: Server) -> httpx.AsyncClient:
         ),
         (PING, START),
         ([PING], START),
+        ([PING, PING | {"method": "initialize"}], "initialize must not be part of a batch; send it alone"),
         (ANSWER, START),
     ],
-    ids=["request", "older request", "batch", "response"],
+    ids=["request", "older request", "batch", "batch with initialize", "response"],
 )
 async def test_the_stateless_revision_is_named_only_for_what_it_has(message: object, advice: str) -> None:
     async with client(Server("sessions")) as http:

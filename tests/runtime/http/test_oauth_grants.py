@@ -213,6 +213,9 @@ def test_wrong_options_are_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(UsageError, match="not a PEM key for the algorithm 'ES256'") as refused:
         client_assertion(client_id="c", audience="a", key="-----BEGIN my secret key", algorithm="ES256", now=0)
     assert "my secret key" not in str(refused.value)
+    with pytest.raises(UsageError, match=r"use RS256.* or EdDSA") as refused:
+        client_assertion(client_id="c", audience="a", key="", algorithm="ES521", now=0)
+    assert "ES521, " not in str(refused.value)
 
 
 def test_without_pyjwt_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,7 +135,7 @@ class Box(Struct, Generic[T]):
 
 @pytest.mark.parametrize(
     "requested",
-    [Nested, None, list[int], dict[str, int], Order | None, {"properties": {"a": {"type": "object"}}}],
+    [Nested, None, list[int], tuple[int, str], dict[str, int], Order | None, {"properties": {"a": {"type": "object"}}}],
     ids=str,
 )
 def test_what_no_form_can_ask_for_is_refused(requested: Any) -> None:
