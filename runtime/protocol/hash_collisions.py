@@ -304,7 +304,7 @@ def _is_number(value: object) -> bool:
 
 def _hashes_of_all(texts: list[str], *, has_fractions: bool) -> Iterator[int]:
     """Yield the hashes of the numbers and the UUIDs among *texts*; of numbers with a fraction only if asked for."""
-    if sum(len(each) ** 2 for each in texts if each.isdecimal()) > _MAX_SQUARES:
+    if sum(len(each) ** 2 for each in texts if _is_whole(each)) > _MAX_SQUARES:
         raise ValidationError("Expected fewer numbers with thousands of digits")
     fractions = 0
     for each in texts:
@@ -319,9 +319,14 @@ def _hashes_of_all(texts: list[str], *, has_fractions: bool) -> Iterator[int]:
             raise ValidationError(f"Expected at most {_MAX_FRACTIONS} {what}")
 
 
+def _is_whole(text: str) -> bool:
+    """Return whether *text* is a whole number, as msgspec reads a key."""
+    return text.removeprefix("-").isdecimal()
+
+
 def _hashes(text: str) -> list[int]:
     """Return the hashes of the whole number and of the UUID that *text* is; none if it is something else."""
-    hashes = [hash(int(text))] if text.isdecimal() else []
+    hashes = [hash(int(text))] if _is_whole(text) else []
     digits = text.replace("-", "") if "-" in text else text
     if len(digits) > _UUID_DIGITS and not hashes:
         digits = digits.lower().removeprefix("urn:uuid:").strip("{}")

@@ -219,6 +219,17 @@ def test_a_thousand_numbers_with_one_hash_are_read_and_no_more() -> None:
             check_hashes([[each]])
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_keys_may_not_be_a_thousand_numbers_with_one_hash(sign: int) -> None:
+    check_hashes = hash_check(list[dict[int, int]])
+    assert check_hashes is not None
+    keys = [str(sign * each) for each in COLLIDING]
+
+    check_hashes([dict.fromkeys(keys[:500], 0), dict.fromkeys(keys[500:1000], 0)])
+    with pytest.raises(msgspec.ValidationError, match="at most 1000 numbers with the same hash"):
+        check_hashes([dict.fromkeys(keys[:500], 0), dict.fromkeys(keys[500:1001], 0)])
+
+
 def test_texts_of_thousands_of_digits_are_refused_by_their_count() -> None:
     check_hashes = hash_check(dict[int, int])
     assert check_hashes is not None
