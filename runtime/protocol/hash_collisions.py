@@ -81,7 +81,8 @@ _MAX_FRACTIONS: Final = 10_000
 _SETS_OF_PYDANTIC: Final = frozenset({"frozenset", "set"})
 _MODELS: Final = frozenset({"dataclass", "definition-ref", "model"})
 _SLOW_ITEMS_OF_PYDANTIC: Final = _MODELS | _SETS_OF_PYDANTIC
-_COMPOSITES_OF_PYDANTIC: Final = _SLOW_ITEMS_OF_PYDANTIC | {"call", "tuple"}
+_COMPLEX: Final = "complex"  # two numbers
+_COMPOSITES_OF_PYDANTIC: Final = _SLOW_ITEMS_OF_PYDANTIC | {"call", "tuple", _COMPLEX}
 _ANY_LENGTH: Final = "variadic_item_index"  # of a tuple
 
 _EXACT_FLOATS: Final = 1 << 53
@@ -224,10 +225,11 @@ class _Search:
 
 
 def _items_of_sets(core_schema: object) -> Iterator[Mapping[str, Any]]:
-    """Yield the schemas in the items of each set of a type of pydantic."""
+    """Yield the schemas in the items of each set of a type of pydantic, and those of keys that are complex numbers."""
     for each in inner_schemas(core_schema):
         if each.get("type") in _SETS_OF_PYDANTIC:
             yield from inner_schemas(list(direct_schemas(each)))
+        yield from (key for key in inner_schemas(each.get("keys_schema")) if key.get("type") == _COMPLEX)
 
 
 def _check_hashes(  # noqa: PLR0913 (what a search has found)

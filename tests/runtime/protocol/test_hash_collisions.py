@@ -128,6 +128,14 @@ class Corner(pydantic.BaseModel):
     at: set[tuple[int, int]]
 
 
+class Waves(pydantic.BaseModel):
+    waves: set[complex]
+
+
+class NamedWaves(pydantic.BaseModel):
+    waves: dict[complex, str]
+
+
 class Paths(pydantic.BaseModel):
     paths: set[tuple[int, ...]]
 
@@ -138,7 +146,9 @@ class Groups(pydantic.BaseModel):
 
 
 @pytest.mark.parametrize(
-    ("kind", "most"), [(Corner, 1000), (Area, 300), (list[Area], 300), (Groups, 300), (Paths, 300)], ids=str
+    ("kind", "most"),
+    [(Corner, 1000), (Area, 300), (list[Area], 300), (Groups, 300), (Paths, 300), (Waves, 1000), (NamedWaves, 1000)],
+    ids=str,
 )
 def test_few_tuples_models_or_sets_in_a_set_of_pydantic_are_read(kind: Any, most: int) -> None:
     check_hashes = hash_check(pydantic_type(kind, "value"))
