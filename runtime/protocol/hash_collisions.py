@@ -173,9 +173,9 @@ class _Search:
                 adapter: Any = getattr(kind.cls, "adapter", None)  # of pydantic
                 schema: object = getattr(adapter, "core_schema", None)
                 self.has_texts = self.has_texts or has_json_texts(schema)
-                for each in _items_of_sets(schema):
-                    of_any_length = _ANY_LENGTH in each
-                    kind_of_item = each.get("type")
+                for item in _items_of_sets(schema):
+                    of_any_length = _ANY_LENGTH in item
+                    kind_of_item = item.get("type")
                     self.has_slow_items |= of_any_length or kind_of_item in _SLOW_ITEMS_OF_PYDANTIC
                     self.has_composites |= kind_of_item in _COMPOSITES_OF_PYDANTIC
                 return True
