@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import ValidationError, inspect
 
-from mcpgen.runtime.protocol.core_schemas import inner_schemas
+from mcpgen.runtime.protocol.core_schemas import direct_schemas, inner_schemas
 from mcpgen.runtime.protocol.json_texts import has_json_texts, json_values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 __all__ = ["hash_check"]
 
@@ -40,8 +40,10 @@ _MAX_MEMBERS: Final = 5000
 # The numbers in tuples and objects can be chosen so that all of them have one hash: 5,000 take 0.5 s, 1,000 take 20 ms.
 _MAX_WITH_COMPOSITES: Final = 1000
 
-# Python compares two models in 2 µs: 300 with one hash take 0.1 s, 1,000 take 1 s.
-_MAX_WITH_MODELS: Final = 300
+# Python compares two models in 2 µs: 300 with one hash take 0.1 s, 1,000 take 1 s. The hash of a set follows from those
+# of its items without regard to their order, so two numbers suffice to choose it. To compare two sets, or two tuples of
+# any length, takes as long: they may have hundreds of numbers in common.
+_MAX_WITH_SLOW_ITEMS: Final = 300
 
 # The time grows with the square of the number. A message can have sixteen sets of 1,000 tuples, which take 0.3 s, and
 # arguments that are not valid are converted three times. So there may not be as many tuples as in five of these sets.
@@ -78,7 +80,10 @@ _MAX_FRACTIONS: Final = 10_000
 # In the schemas of pydantic. A class that occurs twice is a reference.
 _SETS_OF_PYDANTIC: Final = frozenset({"frozenset", "set"})
 _MODELS: Final = frozenset({"dataclass", "definition-ref", "model"})
-_COMPOSITES_OF_PYDANTIC: Final = _MODELS | {"call", "tuple"}
+_SLOW_ITEMS_OF_PYDANTIC: Final = _MODELS | _SETS_OF_PYDANTIC
+_COMPLEX: Final = "complex"  # two numbers
+_COMPOSITES_OF_PYDANTIC: Final = _SLOW_ITEMS_OF_PYDANTIC | {"call", "tuple", _COMPLEX}
+_ANY_LENGTH: Final = "variadic_item_index"  # of a tuple
 
 _EXACT_FLOATS: Final = 1 << 53
 _UUID_DIGITS: Final = 32
@@ -93,10 +98,10 @@ def hash_check(kind: type) -> Callable[[object], None] | None:
 
     Keys of a dict are such a set. UUIDs and times are numbers. What a class of another library does with its value,
     such as a model of pydantic, is not known; it counts. The check raises `ValidationError` if an array or an object
-    has more than 5,000 members (1,000 if a set has tuples or objects as its items, and then at most four are so large;
-    of a class of another library: 5,000 whole numbers), if more than 1,000 numbers have the same hash, if more than
-    250 have 4,300 digits, or if more than 10,000 texts are numbers with a fraction; texts that are whole numbers count,
-    too. If *kind* is a Struct, only the fields that can have such
+    has more than 5,000 members (1,000 if a set has tuples or objects as its items, 300 if it has sets, tuples of any
+    length or models, and then at most four are so large; of a class of another library: 5,000 whole numbers), if more
+    than 1,000 numbers have the same hash, if more than 250 have 4,300 digits, or if more than 10,000 texts are numbers
+    with a fraction; texts that are whole numbers count, too. If *kind* is a Struct, only the fields that can have such
     a set are checked.
     """
     info = inspect.type_info(kind)
@@ -141,7 +146,7 @@ class _Search:
         has_fractions: Whether it has found numbers with a fraction: a `Decimal` or a float.
         has_custom: Whether it has found a class of another library.
         has_composites: Whether it has found items of a set that are tuples or objects.
-        has_models: Whether it has found items of a set that are models of pydantic.
+        has_slow_items: Whether it has found items of a set that are sets, tuples of any length, or models of pydantic.
         has_texts: Whether it has found texts of JSON that pydantic decodes.
     """
 
@@ -150,15 +155,15 @@ class _Search:
         self.has_fractions: bool = False
         self.has_custom: bool = False
         self.has_composites: bool = False
-        self.has_models: bool = False
+        self.has_slow_items: bool = False
         self.has_texts: bool = False
         self._seen: set[tuple[type, bool]] = set()
 
     @property
     def max_members(self) -> int:
         """The most members of an array or object."""
-        if self.has_models:
-            return _MAX_WITH_MODELS
+        if self.has_slow_items:
+            return _MAX_WITH_SLOW_ITEMS
         return _MAX_WITH_COMPOSITES if self.has_composites else _MAX_MEMBERS
 
     def finds(self, kind: inspect.Type, *, is_hashed: bool) -> bool:
@@ -168,8 +173,11 @@ class _Search:
                 adapter: Any = getattr(kind.cls, "adapter", None)  # of pydantic
                 schema: object = getattr(adapter, "core_schema", None)
                 self.has_texts = self.has_texts or has_json_texts(schema)
-                self.has_models = self.has_models or _has_set_of(_MODELS, schema)
-                self.has_composites = self.has_composites or _has_set_of(_COMPOSITES_OF_PYDANTIC, schema)
+                for item in _items_of_sets(schema):
+                    of_any_length = _ANY_LENGTH in item
+                    kind_of_item = item.get("type")
+                    self.has_slow_items |= of_any_length or kind_of_item in _SLOW_ITEMS_OF_PYDANTIC
+                    self.has_composites |= kind_of_item in _COMPOSITES_OF_PYDANTIC
                 return True
             case inspect.DecimalType():
                 self.has_decimals = self.has_decimals or is_hashed
@@ -183,7 +191,9 @@ class _Search:
             case inspect.DateTimeType() | inspect.TimeType() | inspect.TimeDeltaType():  # hashed as tuples of integers
                 return is_hashed
             case inspect.SetType() | inspect.FrozenSetType():
-                return self.finds(kind.item_type, is_hashed=True)
+                found = self.finds(kind.item_type, is_hashed=True)
+                self.has_slow_items |= found and is_hashed
+                return found
             case inspect.DictType():
                 found = self.finds(kind.value_type, is_hashed=is_hashed)
                 return self.finds(kind.key_type, is_hashed=True) or found
@@ -191,7 +201,8 @@ class _Search:
                 found = False
                 for each in self._inner(kind, is_hashed=is_hashed):  # all of them, for `has_decimals`
                     found = self.finds(each, is_hashed=is_hashed) or found
-                self.has_composites = self.has_composites or (found and is_hashed and isinstance(kind, _COMPOSITES))
+                self.has_composites |= found and is_hashed and isinstance(kind, _COMPOSITES)
+                self.has_slow_items |= found and is_hashed and isinstance(kind, inspect.VarTupleType)
                 return found
 
     def _inner(self, kind: inspect.Type, *, is_hashed: bool) -> list[inspect.Type]:
@@ -213,10 +224,12 @@ class _Search:
                 return []
 
 
-def _has_set_of(kinds: frozenset[str], core_schema: object) -> bool:
-    """Return whether a type of pydantic has a set with one of *kinds* in its items."""
-    sets = (each for each in inner_schemas(core_schema) if each.get("type") in _SETS_OF_PYDANTIC)
-    return any(inner.get("type") in kinds for each in sets for inner in inner_schemas(each))
+def _items_of_sets(core_schema: object) -> Iterator[Mapping[str, Any]]:
+    """Yield the schemas in the items of each set of a type of pydantic, and those of keys that are complex numbers."""
+    for each in inner_schemas(core_schema):
+        if each.get("type") in _SETS_OF_PYDANTIC:
+            yield from inner_schemas(list(direct_schemas(each)))
+        yield from (key for key in inner_schemas(each.get("keys_schema")) if key.get("type") == _COMPLEX)
 
 
 def _check_hashes(  # noqa: PLR0913 (what a search has found)
@@ -293,7 +306,7 @@ def _is_number(value: object) -> bool:
 
 def _hashes_of_all(texts: list[str], *, has_fractions: bool) -> Iterator[int]:
     """Yield the hashes of the numbers and the UUIDs among *texts*; of numbers with a fraction only if asked for."""
-    if sum(len(each) ** 2 for each in texts if each.isdecimal()) > _MAX_SQUARES:
+    if sum(len(each) ** 2 for each in texts if _is_whole(each)) > _MAX_SQUARES:
         raise ValidationError("Expected fewer numbers with thousands of digits")
     fractions = 0
     for each in texts:
@@ -308,9 +321,14 @@ def _hashes_of_all(texts: list[str], *, has_fractions: bool) -> Iterator[int]:
             raise ValidationError(f"Expected at most {_MAX_FRACTIONS} {what}")
 
 
+def _is_whole(text: str) -> bool:
+    """Return whether *text* is a whole number, as msgspec reads a key."""
+    return text.removeprefix("-").isdecimal()
+
+
 def _hashes(text: str) -> list[int]:
     """Return the hashes of the whole number and of the UUID that *text* is; none if it is something else."""
-    hashes = [hash(int(text))] if text.isdecimal() else []
+    hashes = [hash(int(text))] if _is_whole(text) else []
     digits = text.replace("-", "") if "-" in text else text
     if len(digits) > _UUID_DIGITS and not hashes:
         digits = digits.lower().removeprefix("urn:uuid:").strip("{}")

@@ -80,7 +80,7 @@ class FastPath:
         handler, read = found
         try:
             return handler, read(b"{}" if meta.arguments is UNSET else meta.arguments)
-        except (msgspec.ValidationError, RecursionError):
+        except Exception:  # noqa: BLE001 (such as of `__post_init__`; it is raised again on the slow path)
             return None
 
     def _add(self, name: str) -> tuple[MethodHandler, Callable[[bytes | Raw], Struct]] | None:

@@ -154,6 +154,10 @@ class Tool(Struct, frozen=True):
             arguments = self._decode({} if given is UNSET else given)
         except (ValidationError, RecursionError) as error:
             return self._invalid_arguments(error, context)
+        except Exception as error:  # noqa: BLE001 (a class of the author may raise anything)
+            failed = self._failed(error, context)
+            forget_frames(error)
+            return failed
         value = await self.run(arguments, context)
         result = self._format.to_result(value) if isinstance(value, str) else value
         return result.to_result() if isinstance(result, StructuredJson) else result

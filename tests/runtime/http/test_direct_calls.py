@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -42,7 +43,7 @@ class Site:
         start, _ = await self._post({"id": 0, "method": "initialize", "params": params})
         self.lines["mcp-session-id"] = dict(start["headers"])[b"mcp-session-id"].decode()
 
-    async def call(self, tool: str, number: int = 7, **arguments: str) -> Any:
+    async def call(self, tool: str, number: int = 7, **arguments: Any) -> Any:
         """Return the answer to a call, which must be JSON."""
         self.lines |= {"mcp-method": "tools/call", "mcp-name": tool}
         params = {"name": tool, "arguments": arguments, **self.meta}
@@ -75,6 +76,15 @@ class Site:
         scope = {"type": "http", "method": "POST", "path": "/mcp", "client": ("127.0.0.1", 1), "headers": headers}
         await self.app(scope, receive, send)
         return said
+
+
+@dataclass
+class Even:
+    number: int
+
+    def __post_init__(self) -> None:
+        if self.number % 2:
+            raise RuntimeError("odd")
 
 
 def text(answer: Any) -> str:
@@ -125,6 +135,22 @@ async def test_such_a_function_may_fail(revision: str) -> None:
             (each["result"]["isError"], text(each)) for each in [await site.call("fails"), await site.call("fails", 8)]
         ]
     assert {} == site.app._state.connections
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", STATELESS])
+async def test_a_class_of_the_author_that_raises_is_a_failed_tool(revision: str) -> None:
+    own = Server("demo", version="1")
+
+    @own.tool
+    async def half(of: Even) -> int:
+        return of.number // 2
+
+    site = Site(own)
+    async with site.app.running():
+        await site.begin(revision)
+
+        assert "The tool half failed." == text(await site.call("half", of={"number": 7}))
+        assert {"result": 4} == (await site.call("half", of={"number": 8}))["result"]["structuredContent"]
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", STATELESS])

@@ -75,7 +75,7 @@ class Point(msgspec.Struct, frozen=True):
 
 
 @pytest.mark.parametrize(
-    "kind", [set[tuple[int, int]], frozenset[tuple[int, ...]], set[Pair], list[set[Point]]], ids=str
+    "kind", [set[tuple[int, int]], frozenset[tuple[str, int]], set[Pair], list[set[Point]]], ids=str
 )
 def test_a_thousand_tuples_in_a_set_are_read_and_no_more(kind: Any) -> None:
     """A second number can be computed for each first one so that all tuples have one hash."""
@@ -85,6 +85,33 @@ def test_a_thousand_tuples_in_a_set_are_read_and_no_more(kind: Any) -> None:
     check_hashes([[0, each] for each in range(1000)])
     with pytest.raises(msgspec.ValidationError, match="at most 1000 members"):
         check_hashes([[0, each] for each in range(1001)])
+
+
+class Named(msgspec.Struct, frozen=True):
+    name: str
+    ids: frozenset[int]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        set[frozenset[int]],
+        list[frozenset[frozenset[int]]],
+        set[tuple[str, frozenset[int]]],
+        frozenset[Named],
+        set[tuple[int, ...]],
+    ],
+    ids=str,
+)
+def test_few_sets_or_tuples_of_any_length_in_a_set_are_read(kind: Any) -> None:
+    """Two numbers can be computed for each of them so that all have one hash, and they may have others in common."""
+    check_hashes = hash_check(kind)
+    assert check_hashes is not None
+
+    check_hashes([[0, each] for each in range(300)])
+    with pytest.raises(msgspec.ValidationError, match="at most 300 members"):
+        check_hashes([[0, each] for each in range(301)])
+    assert hash_check(set[frozenset[str]]) is None
 
 
 class Frozen(pydantic.BaseModel, frozen=True):
@@ -101,8 +128,29 @@ class Corner(pydantic.BaseModel):
     at: set[tuple[int, int]]
 
 
-@pytest.mark.parametrize(("kind", "most"), [(Corner, 1000), (Area, 300), (list[Area], 300)], ids=str)
-def test_few_tuples_or_models_in_a_set_of_pydantic_are_read(kind: Any, most: int) -> None:
+class Waves(pydantic.BaseModel):
+    waves: set[complex]
+
+
+class NamedWaves(pydantic.BaseModel):
+    waves: dict[complex, str]
+
+
+class Paths(pydantic.BaseModel):
+    paths: set[tuple[int, ...]]
+
+
+class Groups(pydantic.BaseModel):
+    ids: frozenset[int]
+    groups: set[tuple[frozenset[int], str]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "most"),
+    [(Corner, 1000), (Area, 300), (list[Area], 300), (Groups, 300), (Paths, 300), (Waves, 1000), (NamedWaves, 1000)],
+    ids=str,
+)
+def test_few_tuples_models_or_sets_in_a_set_of_pydantic_are_read(kind: Any, most: int) -> None:
     check_hashes = hash_check(pydantic_type(kind, "value"))
     assert check_hashes is not None
 
@@ -181,6 +229,17 @@ def test_a_thousand_numbers_with_one_hash_are_read_and_no_more() -> None:
             check_hashes([[each]])
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_keys_may_not_be_a_thousand_numbers_with_one_hash(sign: int) -> None:
+    check_hashes = hash_check(list[dict[int, int]])
+    assert check_hashes is not None
+    keys = [str(sign * each) for each in COLLIDING]
+
+    check_hashes([dict.fromkeys(keys[:500], 0), dict.fromkeys(keys[500:1000], 0)])
+    with pytest.raises(msgspec.ValidationError, match="at most 1000 numbers with the same hash"):
+        check_hashes([dict.fromkeys(keys[:500], 0), dict.fromkeys(keys[500:1001], 0)])
+
+
 def test_texts_of_thousands_of_digits_are_refused_by_their_count() -> None:
     check_hashes = hash_check(dict[int, int])
     assert check_hashes is not None
@@ -229,7 +288,7 @@ def test_numbers_whose_slots_collide_are_refused_by_their_count(kind: Any) -> No
 
 def test_four_of_the_largest_sets_of_tuples_are_read_and_no_more() -> None:
     largest = [[0, each] for each in range(1000)]
-    check_hashes = hash_check(list[set[tuple[int, ...]]])
+    check_hashes = hash_check(list[set[tuple[int, int]]])
     assert check_hashes is not None
 
     check_hashes([largest] * 4)
