@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "as_json",
     "size_text",
+    "clip",
     "display_width",
     "join_words",
     "error_text",
@@ -91,6 +92,16 @@ def _width(character: str) -> int:
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def clip(text: str, columns: int) -> str:
+    """Return the start of *text* that fits into *columns* columns."""
+    used = 0
+    for at, character in enumerate(text):
+        used += _width(character)
+        if used > columns:
+            return text[:at]
+    return text
 
 
 def wrap(text: str, width: int | None, *, indent: str = "", hang: str | None = None) -> Iterator[str]:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections import deque
 
     from mcpgen.runtime.client.connection import ClientConnection
-    from mcpgen.runtime.client.pending_request import Progress
+    from mcpgen.runtime.client.pending_request import PendingRequest, Progress
     from mcpgen.runtime.client.result_cache import CacheKey, ResultCache
     from mcpgen.runtime.protocol.codec import OutgoingRequestCodec
     from mcpgen.runtime.protocol.messages import RequestId
@@ -297,7 +297,7 @@ class RequestSender:
             while True:
                 await pending.event.wait()
                 if pending.progress:
-                    await _report(pending.progress, request)
+                    await _report(pending.progress, pending, request)
                 if pending.is_done:
                     break
                 # anyio cancels no task whose future is done: a server that never stops sending would keep it running.
@@ -331,8 +331,9 @@ def _data_bytes(refusal: RequestRefused) -> int:
     return 0 if data is UNSET else decoded_bytes(Raw(msgspec.json.encode(data)))
 
 
-async def _report(progress: deque[Progress], request: OutgoingRequest) -> None:
-    while progress:
+async def _report(progress: deque[Progress], pending: PendingRequest, request: OutgoingRequest) -> None:
+    # After a failure, such as the end of its time, the caller waits for one slow callback, not for a hundred.
+    while progress and not pending.has_failed:
         each = progress.popleft()
         if request.on_progress is not None:
             outcome = request.on_progress(each.progress, each.total, each.message)

@@ -74,6 +74,11 @@ class PendingRequest(Struct, eq=False):
         """Whether there is a response, or none will come."""
         return self._response is not None or self._failure is not None
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether no response will come."""
+        return self._failure is not None
+
     def resolve(self, response: RawResponse) -> None:
         """Finish the request with *response*."""
         self._response = response

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from mcpgen.runtime.cli.terminal_text import display_width, escaped_line, json_in_ascii
+from mcpgen.runtime.cli.terminal_text import clip, escaped_line, json_in_ascii
 from mcpgen.runtime.protocol.log_levels import LEVELS
 
 if TYPE_CHECKING:
@@ -56,9 +56,8 @@ class ProgressDisplay:
             full = round(share * _BAR_COLUMNS)
             text = f"{'█' * full}{'░' * (_BAR_COLUMNS - full)} {share:4.0%}" if share == share else text  # noqa: PLR0124 (nan is not itself)
         text = f"{text}  {escaped_line(message[:width])}" if message else text  # it can have megabytes
-        while display_width(text) > width:
-            text = text[:-1]
-        self._screen.status(text)
+        # A server can send thousands of messages, of which each character can become an escape of ten.
+        self._screen.status(clip(text, width))
 
     def log(self, params: models.LoggingMessageNotificationParams, context: object) -> None:
         """Write a log entry of the server."""

@@ -8,27 +8,39 @@ from typing import Any
 import pytest
 
 from mcpgen.generated.v2026_07_28 import LoggingMessageNotificationParams
-from mcpgen.runtime.cli.client import progress_display
+from mcpgen.runtime.cli import terminal_text
 from mcpgen.runtime.cli.client.progress_display import ProgressDisplay
 from mcpgen.runtime.cli.client.terminal import Screen
 
 
-def test_a_long_message_is_cut_before_it_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    measured: list[int] = []
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [("x" * 10_000, "x" * 52), ("\U000e0041" * 10_000, ("\\U000e0041" * 6)[:52])],
+    ids=["long", "escaped"],
+)
+def test_of_a_message_only_what_fits_on_the_line_is_measured(
+    monkeypatch: pytest.MonkeyPatch, message: str, shown: str
+) -> None:
+    measured: list[str] = []
 
-    def display_width(text: str) -> int:
-        measured.append(len(text))
-        return len(text)
+    def width(character: str) -> int:
+        measured.append(character)
+        return 1
 
-    monkeypatch.setattr(progress_display, "display_width", display_width)
+    monkeypatch.setattr(terminal_text, "_width", width)
     out = io.BytesIO()
     stream = io.TextIOWrapper(out, encoding="utf-8")
-    ProgressDisplay(Screen(stream, is_terminal=True, width=80)).progress(1, None, "x" * 10_000)
+    ProgressDisplay(Screen(stream, is_terminal=True, width=80)).progress(1, 2, message)
     stream.flush()
 
-    assert b"1  " + b"x" * 76 in out.getvalue()
-    assert b"x" * 77 not in out.getvalue()
-    assert len(measured) < 100
+    assert out.getvalue().decode().endswith(f"░  50%  {shown}")
+    assert len(measured) <= 80
+
+
+def test_wide_and_combining_characters_count_as_on_the_terminal() -> None:
+    assert terminal_text.clip("日本", 3) == "日"
+    assert terminal_text.clip("a\u0301b", 1) == "a\u0301"
+    assert terminal_text.clip("ab", 2) == "ab"
 
 
 @pytest.mark.parametrize("data", ["\u202e" * 2_000, {"key": "\u202e" * 2_000}], ids=["text", "object"])
