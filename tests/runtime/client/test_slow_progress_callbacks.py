@@ -33,7 +33,7 @@ async def test_a_call_that_is_out_of_time_does_not_report_the_progress_that_wait
         with pytest.raises(RequestTimedOut):
             await client.call_tool("work", {"is_endless": True}, timeout_seconds=0.1, on_progress=note)
 
-    assert len(seen) == 1
+    assert len(seen) <= 1  # none if the time was over before the first arrived
 
 
 async def test_a_call_that_is_answered_reports_all_progress_first() -> None:
