@@ -63,7 +63,7 @@ _MAX_DIGITS: Final = 4300
 # of a message of 4 MiB 150 ms.
 _MAX_SQUARES: Final = 250 * _MAX_DIGITS * _MAX_DIGITS
 
-# A message of 4 MiB does not have so many shorter texts.
+# Shorter texts of digits cannot exceed `_MAX_SQUARES` in a message of 4 MiB.
 _SHORT: Final = 1000
 
 _COMPOSITES: Final = (
@@ -101,7 +101,8 @@ def hash_check(kind: type) -> Callable[[object], None] | None:
     has more than 5,000 members (1,000 if a set has tuples or objects as its items, 300 if it has sets, tuples of any
     length or models, and then at most four are so large; of a class of another library: 5,000 whole numbers), if more
     than 1,000 numbers have the same hash, if more than 250 have 4,300 digits, or if more than 10,000 texts are numbers
-    with a fraction; texts that are whole numbers count, too. If *kind* is a Struct, only the fields that can have such
+    with a fraction; texts that are whole numbers count, too. Numbers in arrays and objects of at most 16 members are
+    not hashed, unless a set has items with several numbers. If *kind* is a Struct, only the fields that can have such
     a set are checked.
     """
     info = inspect.type_info(kind)
@@ -244,7 +245,7 @@ def _check_hashes(  # noqa: PLR0913 (what a search has found)
 ) -> None:
     hashes: Counter[int] = Counter()
     texts: list[str] = []
-    containers: list[list[object] | dict[str, object]] = []
+    squares = 0  # of the lengths of all arrays and objects
     rest = [value, *json_values(value)] if has_texts else [value]
     while rest:
         each = rest.pop()
@@ -253,7 +254,7 @@ def _check_hashes(  # noqa: PLR0913 (what a search has found)
             if not is_type_known and isinstance(container, dict):
                 _check_keys(container)
             rest.extend(_members(container, max_members, counts_all=counts_all))
-            containers.append(container)
+            squares += len(container) ** 2
         elif isinstance(each, str):
             text = each if is_type_known else each.strip()
             if _LONG_DIGITS <= len(text) <= _MAX_DIGITS:
@@ -263,7 +264,7 @@ def _check_hashes(  # noqa: PLR0913 (what a search has found)
                 hashes[hash(each)] += 1
         elif has_decimals and isinstance(each, float) and abs(each) > _EXACT_FLOATS:
             hashes[0] += 1  # the digits that decide are lost
-    _check_sizes(containers, max_members)
+    _check_sizes(squares, max_members)
     hashes.update(_hashes_of_all(texts, has_fractions=has_fractions))
     if hashes and max(hashes.values()) > _MAX_EQUAL_HASHES:
         raise ValidationError(f"Expected at most {_MAX_EQUAL_HASHES} numbers with the same hash")
@@ -287,8 +288,8 @@ def _members(container: list[object] | dict[str, object], max_members: int, *, c
     ]
 
 
-def _check_sizes(containers: list[list[object] | dict[str, object]], max_members: int) -> None:
-    if max_members < _MAX_MEMBERS and sum(len(each) ** 2 for each in containers) > _MAX_LARGE * max_members**2:
+def _check_sizes(squares: int, max_members: int) -> None:
+    if max_members < _MAX_MEMBERS and squares > _MAX_LARGE * max_members**2:
         what = "arrays and objects with hundreds of members"
         reason = "because these may become items of a set that Python compares with each other"
         raise ValidationError(f"Expected fewer {what}, {reason}")

@@ -326,6 +326,8 @@ def test_numbers_in_small_arrays_and_objects_are_not_hashed() -> None:
     assert check_hashes is not None
 
     check_hashes([{f"0.{each:060}": 0 for each in range(first, first + 16)} for first in range(0, 30_000, 16)])
+    with pytest.raises(msgspec.ValidationError, match="fewer numbers with thousands of digits"):
+        check_hashes([{str(each) * 4300: 0} for each in [7] * 300])
 
 
 def test_many_large_sets_of_numbers_are_read() -> None:
