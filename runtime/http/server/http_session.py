@@ -75,7 +75,6 @@ class HttpSession(CountedConnection):
         on_give_way: Ends the session early; None before it is added to the table.
         get_stream: The stream of messages that belong to no request; it is renamed when another one replaces it.
         streams: The streams of requests that have not ended, by name.
-        task_streams: Those of ``tasks/result``.
         open_requests: The number of HTTP requests that are being answered.
         last_used: When it was last used, by the application's clock.
     """
@@ -89,6 +88,7 @@ class HttpSession(CountedConnection):
         "_store",
         "_stream_count",
         "_streams_id",
+        "_task_streams",
         "entry",
         "get_stream",
         "id",
@@ -96,7 +96,6 @@ class HttpSession(CountedConnection):
         "on_give_way",
         "open_requests",
         "streams",
-        "task_streams",
     )
 
     def __init__(  # noqa: PLR0913 (the parts that a session is put together from)
@@ -117,7 +116,6 @@ class HttpSession(CountedConnection):
         self.get_stream: EventStream = self._new_get_stream(f"{streams_id}.0", store, limits)
         super().__init__(engine, self.get_stream, spawner, quota, client)
         self.streams: dict[str, EventStream] = {}
-        self.task_streams: TaskStreams = TaskStreams()
         self.open_requests: int = 0
         self.last_used: float = 0
         self._store = store
@@ -127,7 +125,22 @@ class HttpSession(CountedConnection):
         self._current_stream: EventStream | None = None  # of the POST that is being read
         self._is_batch = False  # whether that POST is a batch
         self._ended_streams: list[str] = []  # names of those that the store may still have
-        self._replaced_streams: ReplacedStreams = ReplacedStreams(store)
+        self._replaced_streams: ReplacedStreams | None = None
+        self._task_streams: TaskStreams | None = None
+
+    @property
+    def task_streams(self) -> TaskStreams:
+        """Those of ``tasks/result``; made on first use, since most sessions have no task."""
+        if self._task_streams is None:
+            self._task_streams = TaskStreams()
+        return self._task_streams
+
+    @property
+    def replaced_streams(self) -> ReplacedStreams:
+        """The GET streams that others have replaced; made on first use, since most sessions have none."""
+        if self._replaced_streams is None:
+            self._replaced_streams = ReplacedStreams(self._store)
+        return self._replaced_streams
 
     @property
     def retry_ms(self) -> int | None:
@@ -243,7 +256,7 @@ class HttpSession(CountedConnection):
             old, has_gap = stream.name, stream.has_gap
             self._stream_count += 1
             last = stream.rename(f"{self._streams_id}.0-{self._stream_count}")
-            lost = [old] if has_gap else self._replaced_streams.add(old, last)
+            lost = [old] if has_gap else self.replaced_streams.add(old, last)
             if lost:
                 self._spawner.start(forget_streams, self._store, lost)
         stream.attach(response, retry_ms=self.retry_ms, earlier=earlier)
@@ -255,8 +268,8 @@ class HttpSession(CountedConnection):
         """Resume the stream *name* behind the event *number*; return the bytes sent, or None if that fails."""
         if name == self.get_stream.name:
             return await self.get_stream.resume(response, number)
-        if name in self._replaced_streams.names:
-            missed = await self._replaced_streams.missed(name, number)
+        if name in self.replaced_streams.names:
+            missed = await self.replaced_streams.missed(name, number)
             if missed is None:
                 return None
             self.open_get_stream(response, missed)
@@ -361,7 +374,7 @@ class HttpSession(CountedConnection):
             each.end()
             each.detach()
         self.streams.clear()
-        names = [*self._ended_streams, *self._replaced_streams.take_all()]
+        names = [*self._ended_streams, *self.replaced_streams.take_all()]
         stored = [*names, *(each.name for each in streams if each.is_resumable)]
         if stored:
             self._ended_streams = []
@@ -370,7 +383,8 @@ class HttpSession(CountedConnection):
     def _end(self, stream: EventStream, *, has_answer: bool = False) -> None:
         stream.end(has_answer=has_answer)
         self.streams.pop(stream.name, None)
-        self.task_streams.remove(stream)
+        if self._task_streams is not None:
+            self._task_streams.remove(stream)
         if stream.is_resumable:
             self._note_ended(stream)
 
