@@ -26,7 +26,6 @@ from mcpgen.runtime.client.handler_functions import HandlerFunctions, check_mode
 from mcpgen.runtime.client.output_validation import OutputValidator, Policy
 from mcpgen.runtime.client.result_cache import ResultCache
 from mcpgen.runtime.errors import RequestTimedOut, UnknownRevision, UsageError
-from mcpgen.runtime.http.client.transport import Http
 from mcpgen.runtime.limits import ClientLimits
 from mcpgen.runtime.protocol.argument_checks import check_fields, check_required_texts, check_texts
 from mcpgen.runtime.protocol.negotiation import selected_revisions
@@ -295,12 +294,8 @@ def as_transport(target: Any, auth: Any = None) -> Transport:
     Raises:
         UsageError: It is not a target of `connect`.
     """
-    if isinstance(target, str) and is_url(target):
-        return Http(target, auth=auth)
-    if auth is not None and isinstance(target, Http):
-        raise UsageError("`auth` is for a URL; write it into the transport: connect(Http(url, auth=…))")
-    if auth is not None:
-        raise UsageError("`auth` is for a URL, but `target` is not a URL; leave `auth` out")
+    if auth is not None or (isinstance(target, str) and is_url(target)):
+        return _http(target, auth)
     if isinstance(target, str | list | tuple):
         return Process(cast("str | Sequence[str]", target))  # which checks the parts of a list
     if isinstance(target, Path):
@@ -315,6 +310,16 @@ def as_transport(target: Any, auth: Any = None) -> Transport:
     raise UsageError(
         f"`target` must be a URL, a command, a Path, a Server or a transport such as Process, not {named}{hint}"
     )
+
+
+def _http(target: Any, auth: Any) -> Transport:
+    from mcpgen.runtime.http.client.transport import Http  # noqa: PLC0415 (3 ms, which clients of commands save)
+
+    if isinstance(target, Http):
+        raise UsageError("`auth` is for a URL; write it into the transport: connect(Http(url, auth=…))")
+    if not isinstance(target, str) or not is_url(target):
+        raise UsageError("`auth` is for a URL, but `target` is not a URL; leave `auth` out")
+    return Http(target, auth=auth)
 
 
 def _python_file(path: Path) -> Process:
