@@ -181,7 +181,7 @@ def test_what_is_kept_is_bounded_and_the_rest_is_not_taken_for_valid(
     made.learn([Tool(name, {"type": "string"}) for name in ("a", "b", "c")])
     made.check(NEWEST, "b", Result("text"))
     made.check(NEWEST, "c", Result(UNSET))
-    with pytest.raises(InvalidStructuredContent, match="if this tool has one, it was not stored"):
+    with pytest.raises(InvalidStructuredContent, match="too many or too large output schemas"):
         made.check(NEWEST, "c", Result("text"))
     made.learn([Tool("c", {"type": "string"})], is_first_page=True)
     made.check(NEWEST, "c", Result("text"))
