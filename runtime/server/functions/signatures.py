@@ -242,7 +242,10 @@ def _check_parameter(each: inspect.Parameter, label: str, *, is_dependency: bool
             f"parameter of the type `{'list' if stars == '*' else 'dict'}`{wrapper}"
         )
     if each.kind is each.POSITIONAL_ONLY:
-        raise UsageError(f"{what} is positional-only, but requests pass arguments by name; remove the `/` after it")
+        raise UsageError(
+            f"{what} is positional-only, but requests pass arguments by name; remove the `/` after it, or wrap the "
+            "function in one without `/`"
+        )
     if each.annotation is each.empty and not isinstance(each.default, Dependency):
         gets_context = each.name in ("ctx", "context") or (is_dependency and each.default is each.empty)
         kind = "Context" if gets_context else "str"
