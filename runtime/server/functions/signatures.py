@@ -317,7 +317,7 @@ def _resolved(annotation: Annotation, target: object, what: str) -> Annotation:
     except Exception as error:  # an annotation is any expression, so evaluating it may raise anything
         raise UsageError(
             f"the annotation {annotation!r} of {what} cannot be resolved: {error}; import its names at run time (not "
-            "under `if TYPE_CHECKING:`), and define types at the top level of a module"
+            "under `if TYPE_CHECKING:`), and define types at the top level of a module, above the function"
         ) from error
     return hints["it"]
 
