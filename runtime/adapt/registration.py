@@ -54,6 +54,9 @@ def register(package: ModuleType | str) -> str:
             "such as my_package.vDRAFT_2027"
         )
     found = _imported(package) if isinstance(package, str) else package
+    ours = [f"{registry.__package__}.{each.package}" for each in registry.REVISIONS]
+    if found.__name__ in (registry.__package__, *ours):
+        raise UsageError(f"`package` is {found.__name__}, which is part of mcpgen; do not register it")
     methods: Any = getattr(found, "methods", None)
     label, era = getattr(methods, "REVISION", None), getattr(methods, "ERA", None)
     if not isinstance(label, str) or era not in ("handshake", "stateless"):
@@ -66,8 +69,6 @@ def register(package: ModuleType | str) -> str:
     taken = {each.label: each for each in registry.known()}.get(label)
     if taken is not None and taken.package == found.__name__:
         return label
-    if taken is not None and found.__name__ == f"{registry.__package__}.{taken.package}":
-        raise UsageError(f"`package` is {found.__name__}, which is part of mcpgen; do not register it")
     if taken is not None:
         raise UsageError(
             f"the label {label} of `package` {found.__name__} is taken; build it again with another `--revision`"
@@ -90,7 +91,9 @@ def _imported(name: str) -> ModuleType:
         outer = f"{error.name}".rpartition(".")[0]
         inner = ", ".join(_packages_in(import_module(outer))) if outer else ""
         advice = "install it, or add the folder that contains it to PYTHONPATH"
-        if inner:
+        if outer == registry.__package__:  # the packages in it cannot be registered
+            advice = "name a package that `mcpgen build --schema` wrote"
+        elif inner:
             advice = f"name a package that is in {outer}: {inner}"
         raise UsageError(f"there is no package {error.name}; {advice}") from None
 

@@ -149,7 +149,7 @@ def parse_target(
         if " " in words[0] and directory is None and shutil.which(words[0]) is None:
             raise click.UsageError(
                 "The first word of TARGET contains a space and is not a program. Write the whole command in one pair "
-                "of quotes, or after `--`."
+                "of quotes, or without quotes after `--`."
             )
         return _command(list(words), variables, directory)
     (word,) = words

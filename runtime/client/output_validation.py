@@ -246,7 +246,7 @@ class OutputValidator:
         schema = self._listed.get(name)
         if schema is None:
             if self._full and content is not UNSET:
-                return _uncheckable("the server lists too many output schemas; if this tool has one, it was not stored")
+                return _uncheckable("the server lists too many or too large output schemas: some were not stored")
             return None
         if content is UNSET:
             return _Finding("missing", "", "the result has no structured content, but the tool has an output schema")

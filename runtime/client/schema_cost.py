@@ -205,7 +205,7 @@ class SchemaGraph:
                     self._refuse_scope(value)
                 for name in ("$anchor", "$dynamicAnchor"):
                     if isinstance(value.get(name), str) and self._anchors.setdefault(value[name], value) is not value:
-                        raise SchemaRefused(f"two of its subschemas have the same anchor, {value[name][:100]!r}")
+                        raise SchemaRefused(f"two objects in it have the same anchor, {value[name][:100]!r}")
                 stack.extend((each, depth + 1) for each in value.values() if is_object(each) or is_array(each))
             elif is_array(value):
                 stack.extend((each, depth + 1) for each in value if is_object(each) or is_array(each))
@@ -219,11 +219,9 @@ class SchemaGraph:
 
     def _refuse_scope(self, value: dict[str, Any]) -> None:
         if isinstance(value.get(self._id_key), str):
-            raise SchemaRefused(
-                f"one of its subschemas has an `{self._id_key}` of its own, {value[self._id_key][:100]!r}"
-            )
+            raise SchemaRefused(f"an object in it has an `{self._id_key}` of its own, {value[self._id_key][:100]!r}")
         if isinstance(value.get("$schema"), str) and value["$schema"] != self._document.get("$schema"):
-            raise SchemaRefused(f"one of its subschemas has another `$schema`, {value['$schema'][:100]!r}")
+            raise SchemaRefused(f"an object in it has another `$schema`, {value['$schema'][:100]!r}")
 
     def _node(self, schema: dict[str, Any]) -> _Node:
         node = self._nodes.get(id(schema))
@@ -357,7 +355,8 @@ class _Walk:
     def _read_text(self, text: str, times: int) -> None:
         if times:
             if self._longest_text is not None and len(text) > self._longest_text:
-                raise SchemaTooCostly("a string in it is too long for a `pattern` with lookaround or backreferences")
+                why = "the schema has a `pattern` with lookaround or backreferences"
+                raise SchemaTooCostly(f"a string in it has more than {self._longest_text} characters, and {why}")
             self._count(0, times * (1 + len(text)) * self._rate)
 
     def _count(self, steps: int, units: int) -> None:

@@ -165,7 +165,8 @@ def _count_hosts(value: object) -> object:
         labels, spent = authority[1].split("."), _SPENT.get()
         spent.squares += sum(len(each) ** 2 for each in labels if "%" in each or not each.isascii())
         if spent.squares > MAX_CHARS**2:
-            spent.problem = f"Expected at most {MAX_CHARS} characters in a host that is not ASCII"
+            what = f"at most {MAX_CHARS} characters in a host that is not ASCII or has percent escapes"
+            spent.problem = f"Expected {what}, fewer if there are several such hosts"
             raise ValueError(spent.problem)
         _count_calls(authority[1].count(","), value)
     return value
@@ -189,7 +190,7 @@ def _count_calls(calls: int, value: object) -> object:
     spent = _SPENT.get()
     spent.calls += calls
     if spent.calls > _MAX_CALLS:
-        slow = "values of types that are slow to read, such as IP addresses and paths"
+        slow = "values of types that are slow to read, such as IP addresses, paths and the hosts of one URL"
         spent.problem = f"Expected at most {_MAX_CALLS} {slow}; a fraction such as 1/3 counts as {_CALLS_OF_FRACTION}"
         raise ValueError(spent.problem)
     return value
@@ -207,8 +208,9 @@ def _count(max_length: int | None, value: object) -> object:
     if isinstance(value, str) and (max_length is None or len(value) <= max_length):
         spent = _SPENT.get()
         spent.squares += len(value) ** 2
-        if spent.squares > max(max_length or 0, MAX_CHARS) ** 2:
-            what = f"at most {MAX_CHARS} characters in a text that must match a pattern"
+        most = max(max_length or 0, MAX_CHARS)
+        if spent.squares > most**2:
+            what = f"at most {most} characters in a text that must match a pattern"
             spent.problem = f"Expected {what}, fewer if there are several such texts"
             raise ValueError(spent.problem)
     return value

@@ -276,8 +276,11 @@ def _check_keys(members: dict[str, object]) -> None:
 
 
 def _members(container: list[object] | dict[str, object], max_members: int, *, counts_all: bool) -> list[object]:
-    if len(container) > max_members and (counts_all or sum(map(_is_number, container)) > max_members):
-        what = "members in an array or object with numbers (or texts that look like numbers)"
+    if len(container) > max_members and counts_all:
+        reason = "because the value is read as a type with sets, or with dicts whose keys are not strings"
+        raise ValidationError(f"Expected at most {max_members} members in an array or object, {reason}")
+    if len(container) > max_members and sum(map(_is_number, container)) > max_members:
+        what = "numbers (or texts that look like numbers) in an array or object"
         reason = "because these may become items of a set or keys of a dict"
         raise ValidationError(f"Expected at most {max_members} {what}, {reason}")
     members = [*container, *container.values()] if isinstance(container, dict) else container
@@ -290,9 +293,8 @@ def _members(container: list[object] | dict[str, object], max_members: int, *, c
 
 def _check_sizes(squares: int, max_members: int) -> None:
     if max_members < _MAX_MEMBERS and squares > _MAX_LARGE * max_members**2:
-        what = "arrays and objects with hundreds of members"
-        reason = "because these may become items of a set that Python compares with each other"
-        raise ValidationError(f"Expected fewer {what}, {reason}")
+        reason = "because these may become sets whose items Python compares with each other"
+        raise ValidationError(f"Expected fewer or smaller arrays and objects, {reason}")
 
 
 def _is_number(value: object) -> bool:
@@ -308,7 +310,7 @@ def _is_number(value: object) -> bool:
 def _hashes_of_all(texts: list[str], *, has_fractions: bool) -> Iterator[int]:
     """Yield the hashes of the numbers and the UUIDs among *texts*; of numbers with a fraction only if asked for."""
     if sum(len(each) ** 2 for each in texts if _is_whole(each)) > _MAX_SQUARES:
-        raise ValidationError("Expected fewer numbers with thousands of digits")
+        raise ValidationError("Expected fewer numbers with many digits")
     fractions = 0
     for each in texts:
         whole = _hashes(each)

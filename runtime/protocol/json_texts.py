@@ -52,7 +52,7 @@ def json_values(value: object) -> list[object]:
         each = rest.pop()
         count += 1
         if count > 2 * MAX_VALUES:  # those of the message, and as many in texts
-            raise ValidationError(f"Expected at most {MAX_VALUES} values in the strings that contain JSON")
+            raise ValidationError(f"Expected at most {2 * MAX_VALUES} values, including those in strings of JSON")
         if isinstance(each, dict):
             rest.extend(cast("dict[str, object]", each).values())
         elif isinstance(each, list):

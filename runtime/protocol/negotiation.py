@@ -300,7 +300,8 @@ def unsupported_revision(requested: str, served: Iterable[str]) -> RequestError:
         message = (
             f"the protocol revision {requested!r} has no initialize; name it in the `_meta` of each request"
             if registry.revision(requested).era == "stateless"
-            else f"a request of the protocol revision {requested!r} needs a session; send initialize first"
+            else f"the protocol revision {requested!r} has sessions; negotiate it with initialize, and do not name it "
+            "in the `_meta` of requests"
         )
     else:
         message = (

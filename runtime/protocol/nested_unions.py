@@ -71,7 +71,7 @@ def _check(factors: Counter[object], arms: int, declared: AbstractSet[str], valu
             continue
         reads += times
         if reads > MAX_READS:
-            raise ValueError("it has too many objects or keys for unions without a discriminator")
+            raise ValueError("it has too many objects, arrays or keys for unions without a discriminator")
 
 
 class _Search:

@@ -111,13 +111,13 @@ def open_before_handshake(session: ServerSession, message: Request, meta: Reques
     if handlers.stateless_revisions:
         reason = "the request has no valid protocol version in its _meta"
         if handlers.handshake_revisions:
-            reason += ", and the client has not sent initialize"
+            reason += ", and the session is not initialized"
         raise RequestError(ErrorCode.INVALID_PARAMS, reason)
     newest = handlers.handshake_revisions[-1]
     served = (handlers.methods(newest).CLIENT_REQUESTS, handlers.method_handlers(newest))  # the latter: of extensions
     if not any(message.method in each for each in served):
         raise RequestError(ErrorCode.METHOD_NOT_FOUND, f"this server does not support {quoted(message.method)}")
-    raise RequestError(ErrorCode.INVALID_REQUEST, "the client has not sent initialize; send it first")
+    raise RequestError(ErrorCode.INVALID_REQUEST, "the session is not initialized; send initialize first")
 
 
 def answer_builtin(session: ServerSession, message: Request, request: OpenRequest) -> None:

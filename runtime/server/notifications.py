@@ -223,7 +223,7 @@ def send_notification(
         return
     peer = session.peer if exchange is None else exchange.peer
     if peer is None:
-        raise UnsupportedByPeer(revision="", what=method, reason="the client has not sent initialize")
+        raise UnsupportedByPeer(revision="", what=method, reason="the session is not initialized")
     try:
         data = codec(terms, peer.revision).outgoing_notification(method).params(params)
     except (AdaptationError, UnknownMethod) as error:
@@ -259,7 +259,7 @@ def send_extension_notification(session: ServerSession, exchange: Exchange | Non
     """
     peer = session.peer if exchange is None else exchange.peer
     if peer is None:
-        raise UnsupportedByPeer(revision="", what=method.name, reason="the client has not sent initialize")
+        raise UnsupportedByPeer(revision="", what=method.name, reason="the session is not initialized")
     for each in session.handlers.extensions:
         outgoing = each.outgoing(method)
         if outgoing is not None:

@@ -112,7 +112,7 @@ def prepare_request(
     """
     peer = session.peer if exchange is None else exchange.peer
     if peer is None:
-        raise UnsupportedByPeer(revision="", what=method, reason="the client has not sent initialize")
+        raise UnsupportedByPeer(revision="", what=method, reason="the session is not initialized")
     if exchange is not None and exchange.has_ended:
         raise TransportClosed("the request of the client was already answered or cancelled")
     try:

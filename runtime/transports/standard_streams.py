@@ -72,8 +72,8 @@ class StandardStreams:
     def __enter__(self) -> Self:
         if StandardStreams._active is not None:
             raise UsageError(
-                "this process serves on its standard streams already"
-                ' (if "mcpgen serve" loads this file, call run() only under: if __name__ == "__main__")'
+                "a server cannot be run on stdio here, because this process uses its standard input and output for MCP "
+                'already; in a file that mcpgen loads, call run() only under: if __name__ == "__main__"'
             )
         self._originals = [_private(_STDIN), _private(_STDOUT)]
         _redirect()

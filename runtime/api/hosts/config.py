@@ -192,7 +192,8 @@ def decode_config(data: bytes, shown: str) -> str:
         UsageError: It is too large, or not UTF-8.
     """
     if len(data) > _MAX_BYTES:
-        raise UsageError(f"{shown} has more than {_MAX_BYTES} bytes, so it is not the configuration of a host")
+        limit = f"more than {_MAX_BYTES} bytes, the most that mcpgen reads"
+        raise UsageError(f"{shown} has {limit}; check that it is the configuration of a host")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:

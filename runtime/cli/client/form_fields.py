@@ -131,16 +131,16 @@ class FormField:
                 return "" if text == '""' else text
 
     def _choice(self, text: str) -> str:
+        what = escaped_line(text)
         if _INTEGER.fullmatch(text) and len(text) < _LONGEST_NUMBER:
             if 1 <= int(text) <= len(self.choices):
                 return self.choices[int(text) - 1][0]
+            what = f"with the number {what}"  # there can be one whose text is this number
         else:
             for value, title in self.choices:
                 if text.casefold() in (value.casefold(), title.casefold()):
                     return value
-        raise InvalidFieldValue(
-            f"There is no choice {escaped_line(text)}. Type a number from 1 to {len(self.choices)}."
-        )
+        raise InvalidFieldValue(f"There is no choice {what}. Type a number from 1 to {len(self.choices)}.")
 
     def _checked(self, value: FieldValue) -> FieldValue:
         match value:

@@ -90,9 +90,11 @@ def _dns_host(host: str) -> tuple[str, list[str]]:
             f"The host {escaped_line(seen)} has letters that can look like others. Its real name in DNS is {host}."
         )
     elif any(label.startswith(_XN) for label in host.split(".")):
-        warnings.append(
-            f"A browser may show the host as {_unicode(host)}, which has letters that can look like others."
-        )
+        shown = _unicode(host)
+        if shown.isprintable() and not shown.isascii():
+            warnings.append(f"A browser may show the host as {shown}, which has letters that can look like others.")
+        else:
+            warnings.append(f"The host has a part that begins with {_XN}, but is not valid.")
     if _is_ip_address(host):
         warnings.append("The host is an IP address, not a name.")
     return escaped_line(host), warnings
@@ -115,7 +117,7 @@ def _unicode(host: str) -> str:
             labels.append(label[len(_XN) :].encode("ascii").decode("punycode") if label.startswith(_XN) else label)
         except UnicodeError:
             labels.append(label)
-    return escaped_line(".".join(labels))
+    return ".".join(labels)
 
 
 def _is_ip_address(host: str) -> bool:

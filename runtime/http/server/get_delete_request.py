@@ -112,7 +112,10 @@ async def _find_session(state: AppState, headers: Mapping[str, str], user: str, 
         return None
     session_id = headers.get(http.SESSION)
     if session_id is None:
-        await responses.send_error(send, 400, _NO_SESSION_ID)
+        named = headers.get(http.REVISION)
+        is_stateless = named in state.engine.handlers.stateless_revisions
+        reason = f"{named} has neither sessions nor GET and DELETE; send a POST" if is_stateless else _NO_SESSION_ID
+        await responses.send_error(send, 400, reason)
         return None
     session = state.sessions.find(session_id, user)
     if session is None:

@@ -234,8 +234,8 @@ def _read(path: Path, max_bytes: int, label: str) -> bytes:
 
 def _too_large(label: str, name: str, size: int, max_bytes: int) -> UsageError:
     return UsageError(
-        f"{label} is too large: {name} has {size:,} bytes, and `max_bytes` is {max_bytes:,}; return a ResourceLink, or "
-        "raise `max_bytes` if your clients read longer messages"
+        f"{label} is too large: {name} has {size:,} bytes, and `max_bytes` is {max_bytes:,}; in a tool or a prompt, "
+        "return a ResourceLink; or raise `max_bytes` if your clients read longer messages"
     )
 
 

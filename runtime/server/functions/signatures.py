@@ -242,7 +242,10 @@ def _check_parameter(each: inspect.Parameter, label: str, *, is_dependency: bool
             f"parameter of the type `{'list' if stars == '*' else 'dict'}`{wrapper}"
         )
     if each.kind is each.POSITIONAL_ONLY:
-        raise UsageError(f"{what} is positional-only, but requests pass arguments by name; remove the `/` after it")
+        raise UsageError(
+            f"{what} is positional-only, but requests pass arguments by name; remove the `/` after it, or wrap the "
+            "function in one without `/`"
+        )
     if each.annotation is each.empty and not isinstance(each.default, Dependency):
         gets_context = each.name in ("ctx", "context") or (is_dependency and each.default is each.empty)
         kind = "Context" if gets_context else "str"
@@ -314,7 +317,7 @@ def _resolved(annotation: Annotation, target: object, what: str) -> Annotation:
     except Exception as error:  # an annotation is any expression, so evaluating it may raise anything
         raise UsageError(
             f"the annotation {annotation!r} of {what} cannot be resolved: {error}; import its names at run time (not "
-            "under `if TYPE_CHECKING:`), and define types at the top level of a module"
+            "under `if TYPE_CHECKING:`), and define types at the top level of a module, above the function"
         ) from error
     return hints["it"]
 

@@ -209,9 +209,13 @@ def test_a_key_of_the_draft_from_an_older_peer_is_checked(folder: Path) -> None:
     ("program", "expected"),
     [
         ("mcpgen.register('mcpgen.generated.v2025_11_25')", "v2025_11_25, which is part of mcpgen; do not register it"),
+        ("mcpgen.register('mcpgen.generated')", "mcpgen.generated, which is part of mcpgen; do not register it"),
         ("mcpgen.register('json')", "the package json has no bindings of a revision"),
         ("mcpgen.register('no_such.package')", "there is no package no_such; install it, or add the folder"),
-        ("mcpgen.register('mcpgen.generated.v2025')", "no package mcpgen.generated.v2025; name a package that is in"),
+        (
+            "mcpgen.register('mcpgen.generated.v2025')",
+            "no package mcpgen.generated.v2025; name a package that `mcpgen build --schema` wrote",
+        ),
         ("mcpgen.register(vnext); vnext.__name__ = 'other'; mcpgen.register(vnext)", "is taken"),
         ("Server('x', version='1', revisions=['next'])", "unknown revision 'next'"),
         ("Server('x', version='1', handlers=vnext.ServerHandlers())", "call `mcpgen.register` first"),
@@ -310,8 +314,10 @@ def test_a_package_around_drafts_is_refused_with_their_names(tmp_path: Path) -> 
     (tmp_path / "around" / "__init__.py").touch()
     (tmp_path / "around" / "vone" / "methods.py").touch()
     refused = run(tmp_path, "-m", "mcpgen", "--register", "around", "inspect", "x.py")
+    missing = run(tmp_path, "-m", "mcpgen", "--register", "around.vtwo", "inspect", "x.py")
 
     assert "the package around has no bindings itself; name a package in it: around.vone" in refused.stderr
+    assert "there is no package around.vtwo; name a package that is in around: around.vone" in missing.stderr
 
 
 META = {

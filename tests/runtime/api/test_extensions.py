@@ -171,7 +171,7 @@ async def test_before_the_handshake_a_method_of_an_extension_is_not_called_unsup
         await wire.send({"jsonrpc": "2.0", "id": 1, "method": RESERVE, "params": {"room": "5"}})
         reply = await wire.receive()
 
-    assert {"code": -32600, "message": "the client has not sent initialize; send it first"} == reply["error"]
+    assert {"code": -32600, "message": "the session is not initialized; send initialize first"} == reply["error"]
 
 
 @pytest.mark.spec("2025-11-25", "basic/utilities/tasks#associating-task-related-messages", "4690f9ed")

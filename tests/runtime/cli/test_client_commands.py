@@ -402,7 +402,7 @@ def test_a_server_that_cannot_be_reached_is_status_1(command: str, said: str) ->
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("inspect", "python greeter.py", "extra"), "Write the whole command in one pair of quotes, or after `--`."),
+        (("inspect", "python greeter.py", "extra"), "in one pair of quotes, or without quotes after `--`."),
         (("call", COMMAND, "greet", "name"), "Arguments are KEY=VALUE or KEY:=JSON, not 'name'."),
         (("prompt", COMMAND, "greet", "name"), "Arguments are KEY=VALUE, not 'name'."),
         (("inspect", COMMAND, "--timeout", "abc"), "'abc' is not a number."),

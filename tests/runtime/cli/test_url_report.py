@@ -20,6 +20,8 @@ from mcpgen.runtime.cli.client.url_report import check_url
         ("https:///evil.example/", "evil.example", ""),
         ("https://\u0430pple.example/", "xn--pple-43d.example", "Its real name in DNS is xn--pple-43d.example"),
         ("https://xn--pple-43d.example/", "xn--pple-43d.example", "\u0430pple.example"),
+        ("https://xn--abc-.example/", "xn--abc-.example", "a part that begins with xn--, but is not valid"),
+        ("https://xn--a.example/", "xn--a.example", "a part that begins with xn--, but is not valid"),
         ("https://bank\u3002example/", "bank.example", "can look like others"),
         ("https://b%61nk.example/", "bank.example", "escapes"),
         ("https://bank.exa\tmple/", "bank.example", "invisible or that a browser removes"),

@@ -47,8 +47,10 @@ async def test_the_stateless_revision_is_named_only_for_what_it_has(message: obj
 async def test_a_stream_or_an_end_without_a_session_needs_its_id(method: str) -> None:
     async with client(Server("sessions")) as http:
         answer = await http.request(method, "/mcp")
+        stateless = await http.request(method, "/mcp", headers={"mcp-protocol-version": "2026-07-28"})
 
     assert "send the id from the response to initialize" in answer.json()["error"]["message"]
+    assert "2026-07-28 has neither sessions nor GET and DELETE; send a POST" == stateless.json()["error"]["message"]
 
 
 async def test_a_response_without_a_session_is_refused_in_each_stateless_revision() -> None:

@@ -177,7 +177,7 @@ def test_pydantic_may_read_a_text_as_a_number(write: Any) -> None:
     check_hashes = hash_check(pydantic_type(Names, "value"))
     assert check_hashes is not None
     check_hashes([write(each) for each in range(5000)])
-    with pytest.raises(msgspec.ValidationError, match="at most 5000 members"):
+    with pytest.raises(msgspec.ValidationError, match="at most 5000 numbers"):
         check_hashes([write(each) for each in range(5001)])
 
 
@@ -246,7 +246,7 @@ def test_texts_of_thousands_of_digits_are_refused_by_their_count() -> None:
     check_hashes({f"{each:04300}": 1 for each in range(250)})
     check_hashes({f"{each:0300}": 1 for each in range(5000)})
     check_hashes(["x" * 4300] * 5000)
-    with pytest.raises(msgspec.ValidationError, match="fewer numbers with thousands of digits"):
+    with pytest.raises(msgspec.ValidationError, match="fewer numbers with many digits"):
         check_hashes({f"{each:04300}": 1 for each in range(251)})
 
 
@@ -279,10 +279,7 @@ def test_numbers_whose_slots_collide_are_refused_by_their_count(kind: Any) -> No
     check_hashes({str(each): 0 for each in chosen[:5000]})
     check_hashes([chosen[:5000], chosen[1000:]])
     for each in (chosen, {str(each): 0 for each in chosen}, [[chosen]]):
-        with pytest.raises(
-            msgspec.ValidationError,
-            match="at most 5000 members in an array or object with numbers",
-        ):
+        with pytest.raises(msgspec.ValidationError, match="at most 5000 members in an array or object, because"):
             check_hashes(each)
 
 
@@ -293,7 +290,7 @@ def test_four_of_the_largest_sets_of_tuples_are_read_and_no_more() -> None:
 
     check_hashes([largest] * 4)
     check_hashes([largest[:50]] * 300)
-    with pytest.raises(msgspec.ValidationError, match="fewer arrays and objects with hundreds of members"):
+    with pytest.raises(msgspec.ValidationError, match="fewer or smaller arrays and objects"):
         check_hashes([largest] * 5)
 
 
@@ -326,7 +323,7 @@ def test_numbers_in_small_arrays_and_objects_are_not_hashed() -> None:
     assert check_hashes is not None
 
     check_hashes([{f"0.{each:060}": 0 for each in range(first, first + 16)} for first in range(0, 30_000, 16)])
-    with pytest.raises(msgspec.ValidationError, match="fewer numbers with thousands of digits"):
+    with pytest.raises(msgspec.ValidationError, match="fewer numbers with many digits"):
         check_hashes([{str(each) * 4300: 0} for each in [7] * 300])
 
 
@@ -349,12 +346,23 @@ def test_a_long_list_beside_a_set_of_numbers_is_read() -> None:
         check_hashes({"vector": [], "someIds": list(range(5001))})
 
 
+def test_an_array_of_texts_that_is_too_long_is_not_said_to_have_numbers() -> None:
+    class Row(msgspec.Struct):
+        ids: set[int]
+        names: list[str]
+
+    check_hashes = hash_check(list[Row])
+    assert check_hashes is not None
+    with pytest.raises(msgspec.ValidationError, match="at most 5000 members in an array or object, because the value"):
+        check_hashes([{"ids": [], "names": ["a"] * 5001}])
+
+
 def test_a_class_of_another_library_takes_long_lists_but_not_so_many_numbers() -> None:
     check_hashes = hash_check(Model)
     assert check_hashes is not None
     check_hashes({"rows": [{"name": "a"}] * 6000, "names": ["a"] * 6000, "embedding": [0.5] * 20_000})
     for each in (list(range(5001)), [1.0] * 5001, {str(number): "" for number in range(5001)}):
-        with pytest.raises(msgspec.ValidationError, match="at most 5000 members"):
+        with pytest.raises(msgspec.ValidationError, match="at most 5000 numbers"):
             check_hashes({"rows": each})
 
 
@@ -413,5 +421,5 @@ def test_the_json_in_a_text_that_pydantic_decodes_is_checked() -> None:
         check_hashes({"numbers": f" {COLLIDING[:1001]}"})
     with pytest.raises(msgspec.ValidationError, match="at most 50000 values in a string that contains JSON"):
         check_hashes({"numbers": str([0] * 50_001)})
-    with pytest.raises(msgspec.ValidationError, match="at most 50000 values in the strings that contain JSON"):
+    with pytest.raises(msgspec.ValidationError, match="at most 100000 values, including those in strings of JSON"):
         check_hashes([str([0] * 40_000)] * 3)

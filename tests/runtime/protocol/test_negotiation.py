@@ -259,7 +259,10 @@ def test_that_error_does_not_repeat_all_of_what_was_asked_for_in_its_message() -
 
 
 def test_a_request_alone_of_a_revision_that_is_served_in_sessions_is_told_how_they_begin() -> None:
-    assert "send initialize first" in unsupported_revision("2025-11-25", ("2025-11-25", "2026-07-28")).message
+    assert (
+        "negotiate it with initialize, and do not name it"
+        in unsupported_revision("2025-11-25", ("2025-11-25", "2026-07-28")).message
+    )
 
 
 def test_an_initialize_that_names_a_revision_without_handshake_is_told_so() -> None:

@@ -529,7 +529,7 @@ with StandardStreams():
     status, out, err, _ = served.end()
 
     assert (1, b"") == (status, out)
-    assert "UsageError: this process serves on its standard streams already" in err
+    assert "UsageError: a server cannot be run on stdio here" in err
 
 
 def test_the_streams_can_be_kept_again(start: Callable[..., Served]) -> None:

@@ -189,7 +189,7 @@ class TokenCheck:
                     return await self._verify(token)
             finally:
                 entry.release()
-        raise IssuerUnavailable("too many tokens wait for an answer")
+        raise IssuerUnavailable("too many tokens are being verified")
 
     def allows(self, access: Access, scopes: Iterable[str]) -> bool:
         """Return whether *access* has *scopes*, and those that all requests need."""

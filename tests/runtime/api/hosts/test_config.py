@@ -196,7 +196,7 @@ def test_the_folder_of_the_project_is_that_of_the_file_or_above_the_folder_of_th
         ("{}".encode("utf-16"), "is not UTF-8; save it as UTF-8"),
         (f'["{SECRET}"]'.encode(), "the configuration must be a JSON object"),
         (b'{"mcpServers": {}}', "mcp.json: the configuration names no server; add one"),
-        (b" " * (16 * 1024 * 1024 + 1), "has more than 16777216 bytes, so it is not the configuration of a host"),
+        (b" " * (16 * 1024 * 1024 + 1), "has more than 16777216 bytes, the most that mcpgen reads; check that"),
     ],
 )
 def test_a_file_that_is_no_configuration_is_refused(data: bytes, reason: str, tmp_path: Path) -> None:

@@ -234,7 +234,7 @@ class OfPydantic(pydantic.BaseModel):
         (OfPython, {"mails": ["a@" + "b" * 2000] * 2, "text": "b" * 100_000}, None),
         (Twice, {"mails": ["a@" + "b" * 4000]}, REFUSAL),
         (Longer, {"mails": ["a" * 5000]}, None),
-        (Longer, {"mails": ["a" * 5000] * 2}, REFUSAL),
+        (Longer, {"mails": ["a" * 5000] * 2}, REFUSAL.replace("4000", "5000")),
         (Longer, {"mails": ["a" * 5001]}, "at most 5000 characters"),
         (OfPydantic, {"mails": ["a@" + "b" * 100_000] * 2}, None),  # its own matcher takes linear time
     ],
@@ -292,10 +292,10 @@ def test_a_result_of_pydantic_has_the_same_limit_for_patterns_that_python_matche
         (Iterable[int], ["1" * 1000], "an array, not a string"),
         (str, ["192.0.2.1"] * 10_000, None),
         (pydantic.AnyUrl, ["https://ä.example/" + "ä" * 10_000] * 1000, None),
-        (pydantic.AnyUrl, ["http://" + "一" * 990] * 17, "in a host that is not ASCII"),
+        (pydantic.AnyUrl, ["http://" + "一" * 990] * 17, "fewer if there are several such hosts"),
         (pydantic.AnyUrl, [" http:\\\t/" + "%e4%b8%80" * 450], "in a host that is not ASCII"),
         (pydantic.AnyUrl | str, ["http://" + "一" * 4001], "in a host that is not ASCII"),  # not read as str
-        (pydantic.MongoDsn, ["mongodb://" + "a," * 5001 + "a"], "at most 5000 values of types"),
+        (pydantic.MongoDsn, ["mongodb://" + "a," * 5001 + "a"], "the hosts of one URL"),
     ],
 )
 def test_values_that_pydantic_reads_in_python_are_limited_in_number(

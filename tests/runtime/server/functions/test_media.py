@@ -96,7 +96,10 @@ def test_the_type_follows_from_what_is_given(medium: Callable[[], Media], expect
         (lambda: File(b"?", mime_type="text/ plain"), "`mime_type` of File is 'text/ plain'"),
         (lambda: Image(1), "`path` of Image must be a path or bytes, not int"),  # type: ignore[arg-type]  # wrong on purpose
         (lambda: File(data="x"), "`data` of File must be bytes, not str"),  # type: ignore[arg-type]  # wrong on purpose
-        (lambda: File(b"12345", max_bytes=4), "File is too large: `data` has 5 bytes, and `max_bytes` is 4; return a"),
+        (
+            lambda: File(b"12345", max_bytes=4),
+            "File is too large: `data` has 5 bytes, and `max_bytes` is 4; in a tool or a prompt, return a",
+        ),
     ],
 )
 def test_what_cannot_be_sent_is_refused(medium: Callable[[], Media], reason: str) -> None:
