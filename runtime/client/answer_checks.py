@@ -66,7 +66,8 @@ def _check_roots(_params: object, result: Any) -> None:
 
 def _check_form(params: Any, result: Any) -> None:
     schema = getattr(params, "requested_schema", None)
-    if schema is None or getattr(result, "action", "") != "accept":
+    action = result.get("action") if is_object(result) else getattr(result, "action", "")
+    if schema is None or action != "accept":
         return
     content: object = msgspec.to_builtins(result).get("content", {})
     if not is_object(content):

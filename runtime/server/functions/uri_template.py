@@ -189,7 +189,7 @@ def _name_problem(spec: str) -> str:
 def _check(text: str, literals: Sequence[str], variables: Sequence[Variable]) -> None:
     names = [each.name for each in variables]
     if repeated := next((name for name in names if names.count(name) > 1), None):
-        raise _refused(text, f"the variable {repeated!r} occurs more than once; rename it there")
+        raise _refused(text, f"the variable {repeated!r} occurs more than once; rename all but one")
     if sum(each.spans for each in variables) > 1:
         raise _refused(
             text,

@@ -304,6 +304,12 @@ def test_a_dict_can_be_the_answer_to_a_form() -> None:
         assert "{'size': 5}" == client.call_tool("ask", {"question": "a form"}).text
 
 
+def test_a_dict_that_does_not_fit_the_form_is_not_sent() -> None:
+    answer: Any = {"action": "accept", "content": {"size": "large"}}
+    with connect_sync(server, elicit=lambda _, __: answer) as client, pytest.raises(UsageError, match="is not valid: "):
+        client.call_tool("ask", {"question": "a form"})
+
+
 def test_a_command_that_is_no_list_is_explained() -> None:
     with pytest.raises(UsageError, match=r"a string, or a list of strings such as \['python', 'server.py'\]"):
         Process(cast("Any", 3))
