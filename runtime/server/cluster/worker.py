@@ -43,8 +43,9 @@ __all__ = ["ID_SHIFT", "ClusterWorker", "parse_number", "worker_of_id"]
 _BEAT_SECONDS: Final = 0.3
 _TRUST_SECONDS: Final = 1.0
 
-# Without a beat for this time, the connection for messages is replaced: the network may have lost it silently.
-_SILENCE_SECONDS: Final = 3.0
+# After so many beats of which none came back, which takes three seconds, the connection for messages is replaced: the
+# network may have lost it silently. No time is measured: a process that is not run for seconds gets no messages either.
+_MAX_SILENT_BEATS: Final = 10
 
 # A worker that was killed is known to have ended after this time, if its connection has not told it.
 _LIFETIME_SECONDS: Final = 5.0
@@ -124,7 +125,7 @@ class ClusterWorker:
         self._beat_count = 0
         self._beats: dict[int, float] = {}  # those that have not come back: when each was sent
         self._trusted_until = -math.inf
-        self._heard = -math.inf
+        self._silent_beats = 0  # since the last that came back
         self._running: anyio.CancelScope | None = None
         self._listening: anyio.CancelScope | None = None
         self._is_reachable = True
@@ -277,7 +278,7 @@ class ClusterWorker:
         if self.on_break is not None:
             self.on_break()
         self._distrust()
-        self._heard = self._clock()
+        self._silent_beats = 0
         self._beat_now.set()
 
     def _distrust(self) -> None:
@@ -317,7 +318,7 @@ class ClusterWorker:
         sent = self._beats.pop(beat.count, None)
         if sent is not None:
             self._joined.set()
-            self._heard = self._clock()
+            self._silent_beats = 0
             self._trusted_until = sent + _TRUST_SECONDS
             for each in [each for each in self._beats if each < beat.count]:
                 del self._beats[each]
@@ -328,8 +329,9 @@ class ClusterWorker:
                 await self._beat_once()
             except ClusterUnavailable as error:
                 self._note_failure(error)
-            if self._clock() - self._heard > _SILENCE_SECONDS and self._listening is not None:
-                self._heard = self._clock()
+            self._silent_beats += 1
+            if self._silent_beats > _MAX_SILENT_BEATS and self._listening is not None:
+                self._silent_beats = 0
                 self._listening.cancel()
             self._beat_now = anyio.Event()
             with anyio.move_on_after(_BEAT_SECONDS):
