@@ -178,7 +178,8 @@ class Rules:
                     findings.append(self._finding(change, f"declares {what} going {way}, which is never used"))
             missed = [each for each in change.at if (change.name, each) not in self._reached]
             if len(missed) < len(change.at):  # otherwise the finding about the action is enough
-                findings += [self._finding(change, f"has {each} in `at`, where no value is adapted") for each in missed]
+                problem = "names {} in `at`, but no value is adapted at this place"
+                findings += [self._finding(change, problem.format(each)) for each in missed]
             if not change.covers and not change.at:
                 findings.append(self._finding(change, "has neither `covers` nor `at`"))
         return findings

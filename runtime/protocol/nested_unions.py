@@ -71,7 +71,8 @@ def _check(factors: Counter[object], arms: int, declared: AbstractSet[str], valu
             continue
         reads += times
         if reads > MAX_READS:
-            raise ValueError("it has too many objects, arrays or keys for unions without a discriminator")
+            problem = "it has too many objects, arrays or keys; fewer are allowed in unions without a discriminator"
+            raise ValueError(problem)
 
 
 class _Search:

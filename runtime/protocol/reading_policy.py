@@ -41,7 +41,7 @@ _LOG: Final = logging.getLogger("mcpgen.reading")
 # A peer chooses the names of the tools that are left out, and a server has many peers.
 _MAX_KINDS: Final = 200
 
-TEXT_ID: Final = "the id is a text, which is read as the number of the request"
+TEXT_ID: Final = "the id is a text, which is read as a number, because the id of the request is a number"
 
 SUSPECT: Final = (Batch, Malformed)
 """What `envelope.decode` returns if something may be malformed; a tuple, since `isinstance` is faster with it."""

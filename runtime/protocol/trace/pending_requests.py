@@ -55,12 +55,10 @@ class PendingRequests:
         key = _key(request_id)
         if key in self._pending:
             return "another request with this id is pending"
-        if key in self._answered:
-            return "this id was used before"
         if len(request.method) > _MAX_METHOD:
             request.method = f"{request.method[:_MAX_METHOD]}…"
-        _put(self._pending, key, request)
-        return None
+        _put(self._pending, key, request)  # also with an id that was used before: the other side answers it
+        return "this id was used before" if key in self._answered else None
 
     def pending(self, request_id: RequestId) -> SeenRequest | None:
         """Return the pending request with this id."""

@@ -318,8 +318,8 @@ class Tracer:
         was_answered = requests.was_answered(request_id)
         request = requests.answer(request_id)
         if request is None:
-            reason = "this request was answered before" if was_answered else "there is no request with this id"
-            draft.violate("id", "/id", reason)
+            known = "a request with this id was answered before"
+            draft.violate("id", "/id", known if was_answered else "there is no request with this id")
             draft.revision = self._negotiated or self._latest
             return None
         draft.method, draft.revision = request.method or None, request.revision

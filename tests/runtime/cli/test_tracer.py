@@ -317,6 +317,13 @@ def test_an_id_is_used_once() -> None:
     assert [("/id", "this id was used before")] == reasons(again)
 
 
+def test_the_answer_to_a_request_with_a_used_id_is_no_violation() -> None:
+    answer = '< {"jsonrpc":"2.0","id":1,"result":{"content":[]}}\n'
+    *_, found = traced(opened() + CALL + answer + CALL + answer)
+
+    assert ((), "tools/call") == (found.violations, found.method)
+
+
 def test_each_side_has_ids_of_its_own() -> None:
     *_, found = traced(opened() + CALL + '< {"jsonrpc":"2.0","id":1,"method":"ping"}\n')
 
@@ -327,7 +334,7 @@ def test_a_request_is_answered_once() -> None:
     answer = '< {"jsonrpc":"2.0","id":1,"result":{"content":[]}}\n'
     *_, found = traced(opened() + CALL + answer + answer)
 
-    assert [("/id", "this request was answered before")] == reasons(found)
+    assert [("/id", "a request with this id was answered before")] == reasons(found)
 
 
 def test_an_answer_that_comes_after_the_cancellation_is_noted() -> None:
