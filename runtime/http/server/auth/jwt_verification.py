@@ -212,7 +212,9 @@ class _JwtVerifier:
         config = self._config
         if header.alg not in config.algorithms:
             raise InvalidToken("the algorithm of the token is not allowed")
-        if header.crit != _NULL or header.typ.lower() not in config.types:
+        if header.crit != _NULL:
+            raise InvalidToken("the header of the token has `crit`, which this server does not support")
+        if header.typ.lower() not in config.types:
             raise InvalidToken("the token is not an access token")
         if claims.iss not in self._keys:
             raise InvalidToken("the issuer of the token is not trusted")
