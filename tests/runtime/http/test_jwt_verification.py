@@ -510,7 +510,7 @@ async def test_the_url_of_the_keys_can_be_configured(issuer: Issuer) -> None:
         ({"algorithms": ["none"]}, "`algorithms` has 'none'"),
         ({"algorithms": ["RS256", "HS256"]}, "`algorithms` has 'HS256'"),
         ({"algorithms": "RS256"}, "`algorithms` must be a list of strings, such as .*RS256.*, not 'RS256'"),
-        ({"algorithms": []}, "`algorithms` has"),
+        ({"algorithms": []}, "`algorithms` is empty; use a list of RS256"),
         ({"keys_url": "http://a.example/keys"}, "`keys_url` has"),
         ({"leeway_seconds": -1}, "must not be negative"),
         ({"scope_claims": "scope"}, "must be a list of strings"),

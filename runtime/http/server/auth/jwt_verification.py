@@ -89,8 +89,8 @@ class Jwt:
         check_strings("types", types, "jwt")
         unknown = sorted(set(algorithms) - FAMILIES.keys())
         if unknown or not algorithms:
-            shown = repr(unknown[0] if unknown else algorithms)
-            raise UsageError(f"`algorithms` has {shown}; use a list of {', '.join(FAMILIES)}")
+            fault = f"has {unknown[0]!r}" if unknown else "is empty"
+            raise UsageError(f"`algorithms` {fault}; use a list of {', '.join(FAMILIES)}")
         if not leeway_seconds >= 0:
             raise UsageError(f"`leeway_seconds` is {leeway_seconds}; it must not be negative")
         self.algorithms: frozenset[str] = frozenset(algorithms)
