@@ -206,18 +206,19 @@ def _found(label: str, method: str, part: Part, sender: Sender | None) -> list[A
         kind = "notification" if part == "notification" else "request"
         known = sorted({name for table in tables for name in table})
         by = f" from a {sender}" if sender else ""
-        raise UnknownMethod(method, revision=label, kind=kind + by, known=known, hint=_hint(methods, method))
+        raise UnknownMethod(method, revision=label, kind=kind + by, known=known, hint=_hint(methods, method, kind))
     return found
 
 
-def _hint(methods: ModuleType, method: str) -> str:
-    """Return the kind of message that *method* has, if it has another kind than expected."""
+def _hint(methods: ModuleType, method: str, expected: str) -> str:
+    """Return the kind and the sender of *method*; with the names of its parts, if *expected* is another kind."""
     requests = [sender for sender, table in _tables(methods, "params") if method in table]
     notifications = [sender for sender, table in _tables(methods, "notification") if method in table]
     if requests:
-        return f"it is a request from a {' or '.join(dict.fromkeys(requests))}; its parts are params, result and error"
-    senders = " or ".join(notifications)
-    return f"it is a notification from a {senders}; its part is `notification`" if notifications else ""
+        parts = "; its parts are params, result and error" if expected != "request" else ""
+        return f"it is a request from a {' or '.join(dict.fromkeys(requests))}{parts}"
+    parts = "; its part is `notification`" if expected != "notification" else ""
+    return f"it is a notification from a {' or '.join(notifications)}{parts}" if notifications else ""
 
 
 def _tables(methods: ModuleType, part: Part) -> list[tuple[Sender, Any]]:

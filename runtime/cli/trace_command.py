@@ -9,6 +9,7 @@ import sys
 import time
 from contextlib import ExitStack
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import anyio
@@ -35,7 +36,6 @@ from mcpgen.runtime.transports.standard_streams import StandardStreams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from mcpgen.runtime.cli.trace.stdio_relay import TraceSink
     from mcpgen.runtime.protocol.trace.annotations import Annotation
@@ -160,8 +160,9 @@ def _relay_factory(target: Sequence[str], headers: Sequence[str], bearer_variabl
 def _relay_of_config(config: Path, name: str | None, options: Mapping[str, object]) -> _RelayFactory:
     """Return what makes the relay to a server of a configuration. It is started as by the other commands."""
     entry = chosen_entry(config, name, options)
-    words = entry.settings.get("args", ())
-    if "trace" in words and any(each.startswith("--config") for each in words):
+    words = [str(entry.settings.get("command", "")), *entry.settings.get("args", ())]
+    is_ours = any(Path(each).stem == "mcpgen" for each in words)
+    if is_ours and "trace" in words and any(each.startswith("--config") for each in words):
         raise click.UsageError(  # it would start itself without end
             f"The server {escaped_line(entry.name)!r} is itself `mcpgen trace --config`; name an entry that has the "
             "command of the server."

@@ -166,7 +166,7 @@ class BaseClient:
             RequestTimedOut: The server does not read its input.
             TransportClosed: The connection is closed.
         """
-        check_method(method, "PROGRESS")
+        check_method(method, "")  # 2026-07-28 has none that a caller may send
         await self._engine.notifications.send(method, params)
 
     async def request_json(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -168,16 +168,14 @@ def check_whole_numbers(**numbers: object) -> None:
 
 
 def check_method(method: object, example: str) -> None:
-    """Refuse anything but a constant of a generated module ``methods``, such as the *example*.
+    """Refuse anything but a constant of a generated module ``methods``, such as the *example* if it is not empty.
 
     Raises:
         UsageError: It is something else, such as the name of a method.
     """
     if not hasattr(method, "name"):
-        raise UsageError(
-            f"`method` must be a constant of the module `methods` of the bindings, such as methods.{example}, not "
-            f"{method!r}"
-        )
+        such = f", such as methods.{example}," if example else " or of an extension,"
+        raise UsageError(f"`method` must be a constant of the module `methods` of the bindings{such} not {method!r}")
 
 
 def check_file_path(name: str, value: object) -> None:

@@ -333,7 +333,8 @@ class Validator:
         return checked
 
     def _wrong_type(self, kind: type) -> InvalidPayload:
-        return self._payload.invalid(f"its type is {kind.__module__}.{kind.__qualname__}")
+        shown = f"{kind.__module__}.{kind.__qualname__}"
+        return self._payload.invalid(f"the value has the type {shown}; use a type of {self._payload.revision}")
 
 
 def _is_of_another_revision(kind: type, label: str) -> bool:

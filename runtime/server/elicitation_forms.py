@@ -269,7 +269,7 @@ def _inlined(schema: dict[str, Any], definitions: Mapping[str, Any]) -> dict[str
         schema = {**definitions[schema["$ref"].rpartition("/")[2]], **rest}
     if is_object(schema.get("items")):  # false for a tuple, which a form cannot have
         schema = {**schema, "items": _inlined(schema["items"], definitions)}
-    if "enum" in schema:
+    if all(isinstance(each, str) for each in schema.get("enum", (None,))):  # a form has no choices of numbers
         schema = {"type": "string", **{key: value for key, value in schema.items() if key != "title"}}
     return schema
 

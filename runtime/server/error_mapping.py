@@ -198,7 +198,7 @@ def url_elicitations_fault(revision: str, data: object) -> str | None:
         return "its data is not JSON"
     pages = members.get("elicitations") if is_object(members) else None
     if not is_array(pages) or not pages:
-        return "its data has no list `elicitations`"
+        return "its data has no list `elicitations` with at least one item"
     door = bindings(revision)
     decode = door.decoder(door.models.ElicitRequestURLParams)
     for index, each in enumerate(pages):

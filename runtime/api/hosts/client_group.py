@@ -288,8 +288,8 @@ class ClientGroup:
         if not fitting:
             kind = listing.removesuffix("s")
             raise UsageError(
-                f"the {kind} {name!r} does not begin with the name of a server; write SERVER_{kind.upper()}, where "
-                f"SERVER is one of {self._names()}"
+                f"the {kind} {name!r} does not begin with the name of a server and an underscore; write "
+                f"SERVER_{kind.upper()}, where SERVER is one of {self._names()}"
             )
         if len(fitting) > 1:
             listed = [server async for server, each in self._items(listing, {}) if f"{server}_{each.name}" == name]

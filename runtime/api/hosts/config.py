@@ -349,8 +349,11 @@ def _variable(where: str, name: str) -> str:
             return os.sep
         case _:
             pass
+    if name == "workspaceFolder":  # `read_config` replaces it
+        reason = "which is known only for a configuration in a file; pass read_config(path), or write the value itself"
+        raise _EntryError(f"`{where}` refers to ${{{name}}}, {reason}")
     found = _VARIABLE.fullmatch(name)
-    if found is None or name == "workspaceFolder":
+    if found is None:
         shown = printable(name.partition(":-")[0][:40])
         raise _EntryError(f"`{where}` refers to ${{{shown}}}, which only the host can replace; write the value itself")
     default: str | None = found[2]

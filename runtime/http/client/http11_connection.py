@@ -304,7 +304,8 @@ class Http11Connection(asyncio.BufferedProtocol):
             problem = "is not valid HTTP" if refused is None else "was refused"  # such as for its length
             self._refuse(response, f"the response {problem}: {refused or error}")
         if self._bare_bytes > MAX_HEAD_BYTES:
-            self._refuse(response, f"the response was refused: more than {MAX_HEAD_BYTES} bytes are outside its body")
+            heads = "its status lines, headers and chunk headers"
+            self._refuse(response, f"the response was refused: {heads} have more than {MAX_HEAD_BYTES} bytes")
         self._wake()
 
     def _refuse(self, response: Http11Response, reason: str) -> None:

@@ -225,8 +225,8 @@ def _check_variables(template: Template, signature: Signature) -> tuple[str, ...
         what = f"the variable {variable.name!r} of {template.text!r}"
         if parameter is None:
             raise UsageError(
-                f"no parameter of {signature.label} takes the value of {what}; "
-                "add a parameter, or rename one, or rename the variable"
+                f"no parameter of {signature.label} takes the value of {what}; add a parameter `{variable.name}`, or "
+                "give a parameter and the variable the same name"
             )
         where = f"parameter `{parameter.name}` of {signature.label}"
         if variable.optional and parameter.default is msgspec.NODEFAULT:

@@ -250,7 +250,7 @@ def _check_parameter(each: inspect.Parameter, label: str, *, is_dependency: bool
         gets_context = each.name in ("ctx", "context") or (is_dependency and each.default is each.empty)
         kind = "Context" if gets_context else "str"
         if each.name == "self":
-            raise UsageError(f"{label} is a method of a class; register the method of an instance instead")
+            raise UsageError(f"{label} takes `self`; if it is a method of a class, register the method of an instance")
         raise UsageError(f"{what} has no annotation; write its type, such as `{each.name}: {kind}`")
     if each.name.startswith("__"):
         raise UsageError(f"{what} has a name that is reserved in Python; rename it")

@@ -217,7 +217,7 @@ def test_a_revision_without_steps_is_unknown_to_a_ladder() -> None:
             None,
             r"has no notification 'tools/list' \(it is a request from a client; its parts are ",
         ),
-        ("tools/list", "params", "server", "has no request 'tools/list' from a server "),
+        ("tools/list", "params", "server", r"'tools/list' from a server \(it is a request from a client\); the known "),
         (
             "notifications/cancelled",
             "result",

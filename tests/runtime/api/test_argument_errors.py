@@ -122,7 +122,7 @@ CALLS: dict[str, tuple[Callable[[Any], object], str]] = {
     ),
     "a notification by name": (
         lambda client: client.notify("notifications/progress"),
-        "such as methods.PROGRESS, not 'notifications/progress'",
+        "of the module `methods` of the bindings or of an extension, not 'notifications/progress'",
     ),
     "no task": (
         lambda client: client.task(""),

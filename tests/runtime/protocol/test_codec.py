@@ -356,7 +356,10 @@ def test_a_result_that_is_none_is_not_sent(peer: str, wrong: object, pointer: st
 
 
 def test_a_result_of_another_revision_is_checked_as_what_it_looks_like_and_its_type_is_named() -> None:
-    with pytest.raises(InvalidPayload, match=r"its type is mcpgen\.generated\.v2024_11_05\.models\.CallToolResult"):
+    with pytest.raises(
+        InvalidPayload,
+        match=r"the value has the type mcpgen\.generated\.v2024_11_05\.models\.CallToolResult; use a type of ",
+    ):
         codec(NEWEST, NEWEST).incoming_request("tools/call").result(
             oldest.CallToolResult(content=[])
         )  # has no resultType

@@ -278,7 +278,10 @@ def test_messages_must_be_utf8_everywhere(member: bytes, text: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", [b"\\ud83d", b"\\ude00", b"\\ud83d\\ud83d", b"\\ud83d\\u0041"])
-@pytest.mark.parametrize("member", [b'"params":{"a":"%s"}', b'"extra":["%s"]', b'"params":{"%s":1}'])
+@pytest.mark.parametrize(
+    "member",
+    [b'"params":{"a":"%s"}', b'"extra":["%s"]', b'"params":{"%s":1}', b'"params":{"a":"%s","b":"other text"}'],
+)
 def test_half_of_a_surrogate_pair_is_named(member: bytes, text: bytes) -> None:
     frame = b'{"jsonrpc":"2.0","id":9,"method":"x",' + member % text + b"}"
 

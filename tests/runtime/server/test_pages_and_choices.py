@@ -10,6 +10,7 @@ import pytest
 from mcpgen import Context, RequestError, Server
 from mcpgen.generated.v2025_11_25.server import ServerHandlers
 from mcpgen.runtime.protocol.newest import NEWEST
+from mcpgen.runtime.server.error_mapping import url_elicitations_fault
 from tests.harness.server_wire import connected
 
 if TYPE_CHECKING:
@@ -57,6 +58,11 @@ async def test_a_client_of_the_same_revision_gets_the_error_with_the_pages() -> 
         (refused,) = await wire.say(CALL)
 
         assert {"code": -32042, "message": "Log in first.", "data": {"elicitations": [PAGE]}} == refused["error"]
+
+
+@pytest.mark.parametrize("data", [{}, {"elicitations": {}}, {"elicitations": []}])
+def test_an_error_that_names_no_page_is_not_sent(data: object) -> None:
+    assert "its data has no list `elicitations` with at least one item" == url_elicitations_fault("2025-11-25", data)
 
 
 @pytest.mark.spec("2026-07-28", "basic/patterns/mrtr#inputrequiredresult")

@@ -89,8 +89,8 @@ class Jwt:
         check_strings("types", types, "jwt")
         unknown = sorted(set(algorithms) - FAMILIES.keys())
         if unknown or not algorithms:
-            shown = repr(unknown[0] if unknown else algorithms)
-            raise UsageError(f"`algorithms` has {shown}; use a list of {', '.join(FAMILIES)}")
+            fault = f"has {unknown[0]!r}" if unknown else "is empty"
+            raise UsageError(f"`algorithms` {fault}; use a list of {', '.join(FAMILIES)}")
         if not leeway_seconds >= 0:
             raise UsageError(f"`leeway_seconds` is {leeway_seconds}; it must not be negative")
         self.algorithms: frozenset[str] = frozenset(algorithms)
@@ -212,7 +212,9 @@ class _JwtVerifier:
         config = self._config
         if header.alg not in config.algorithms:
             raise InvalidToken("the algorithm of the token is not allowed")
-        if header.crit != _NULL or header.typ.lower() not in config.types:
+        if header.crit != _NULL:
+            raise InvalidToken("the header of the token has `crit`, which this server does not support")
+        if header.typ.lower() not in config.types:
             raise InvalidToken("the token is not an access token")
         if claims.iss not in self._keys:
             raise InvalidToken("the issuer of the token is not trusted")

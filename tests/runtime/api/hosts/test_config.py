@@ -118,7 +118,10 @@ PROBLEMS: dict[str, tuple[Any, str]] = {
     ),
     "a folder": (
         {"command": "x", "cwd": "${workspaceFolder}/a"},
-        "`cwd` refers to ${workspaceFolder}, which only the host can replace; write the value itself",
+        (
+            "`cwd` refers to ${workspaceFolder}, which is known only for a configuration in a file; "
+            "pass read_config(path), or write the value itself"
+        ),
     ),
 }
 

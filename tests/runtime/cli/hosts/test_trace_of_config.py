@@ -49,6 +49,7 @@ def config(tmp_path: Path) -> str:
         "off": {**shop, "disabled": True},
         "far": {"url": "http://127.0.0.1:9/mcp"},
         "circle": {"command": "mcpgen", "args": ["trace", "--config", "mcp.json", "--server", "circle"]},
+        "other": {"command": "no-such-program", "args": ["trace", "--config=other.toml"]},
         "wrong": {"args": [SECRET]},
     }
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
@@ -104,11 +105,12 @@ def test_the_options_of_the_servers_command_are_its_own() -> None:
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (("--config", "FILE"), "several servers. Choose one with `--server`: shop, broken, off, far, circle, wrong"),
+        (("--config", "FILE"), "Choose one with `--server`: shop, broken, off, far, circle, other, wrong"),
         (("--config", "FILE", "--server", "shap"), "has no server 'shap'. Did you mean shop?"),
         (("--config", "FILE", "--server", "off"), "'off' is disabled in the configuration; remove its key `disabled`."),
         (("--config", "FILE", "--server", "wrong"), "'wrong' of the configuration is wrong: it has neither `command`"),
         (("--config", "FILE", "--server", "circle"), "'circle' is itself `mcpgen trace --config`; name an entry that"),
+        (("--config", "FILE", "--server", "other"), "'no-such-program' cannot be started"),
         (("--config", "FILE", "--server", "broken"), "'no-such-program' cannot be started"),
         (
             ("--config", "FILE", "--server", "shop", "--", "x", SECRET),

@@ -143,6 +143,12 @@ def test_what_no_form_can_ask_for_is_refused(requested: Any) -> None:
         form_schema(requested)
 
 
+@pytest.mark.parametrize("numbers", [Literal[1, 2], Literal["a", 1], list[Literal[1, 2]]])
+def test_a_form_has_no_choices_of_numbers(numbers: Any) -> None:
+    with pytest.raises(UsageError, match=r"choices \(Literal or Enum of text\)"):
+        form_schema(numbers)
+
+
 def test_a_generic_struct_is_a_form_or_refused() -> None:
     assert {"type": "integer"} == form_schema(Box[int])["properties"]["value"]
 
