@@ -15,6 +15,7 @@ import click
 from mcpgen.runtime.api.server import Server
 from mcpgen.runtime.api.server_runner import print_terminal_hint, serve_command, shown_path, stdin_is_terminal
 from mcpgen.runtime.cli.completion_command import complete_target
+from mcpgen.runtime.cli.server.continued_ids import with_continued_ids
 from mcpgen.runtime.cli.server.http_options import asgi_options, http_options
 from mcpgen.runtime.cli.server.server_object import Unservable, find_server
 from mcpgen.runtime.errors import UsageError
@@ -134,7 +135,7 @@ def serve(  # noqa: PLR0913 (the options of the command)
         return
     is_at_terminal = stdin_is_terminal()
     with StandardStreams() as streams:
-        found = _load_server(target, is_debug=is_debug)
+        found = with_continued_ids(_load_server(target, is_debug=is_debug))
         if is_at_terminal:
             print_terminal_hint(getattr(found, "name", "the server"), target)
         _serve_stdio(_request_log().LoggedServer(found) if is_verbose else found, target, streams)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -78,13 +79,21 @@ def failing_fast(adapter: TypeAdapter[object]) -> Callable[[bytes], object]:
 def limiting_patterns(adapter: TypeAdapter[object]) -> Validators:
     """Return validators of a type that limit the texts for patterns only; those of *adapter* if no pattern needs that.
 
-    They raise a plain `ValueError` at the limit.
+    They raise a plain `ValueError` at the limit. That of JSON ends with the first wrong item of an array or object.
     """
     limited = _changed(adapter.core_schema, is_python=False, only_patterns=True)
-    if limited == adapter.core_schema:
-        return adapter.validate_json, adapter.validate_python
-    validator = _validator(limited)
-    return partial(_validate, validator.validate_json), partial(_validate, validator.validate_python)
+    check_json, check_python = adapter.validate_json, adapter.validate_python
+    if limited != adapter.core_schema:
+        validator = _validator(limited)
+        check_json, check_python = (
+            partial(_validate, validator.validate_json),
+            partial(_validate, validator.validate_python),
+        )
+    fast = _changed(adapter.core_schema, is_python=False, only_patterns=True, fails_fast=True)
+    if fast != limited:
+        with suppress(SchemaError):
+            check_json = partial(_validate, _validator(fast).validate_json)
+    return check_json, check_python
 
 
 def _validator(schema: object) -> SchemaValidator:
@@ -109,9 +118,9 @@ def _validate(validate: Callable[..., object], value: object, **options: bool) -
     return valid
 
 
-def _changed(schema: object, *, is_python: bool, only_patterns: bool = False) -> object:
+def _changed(schema: object, *, is_python: bool, only_patterns: bool = False, fails_fast: bool = False) -> object:
     """Return *schema* with limits; *is_python* says whether Python matches its patterns."""
-    change = partial(_changed, is_python=is_python, only_patterns=only_patterns)
+    change = partial(_changed, is_python=is_python, only_patterns=only_patterns, fails_fast=fails_fast)
     if isinstance(schema, (list, tuple)):  # a member of a union may be a pair with its label
         inside = list(map(change, cast("Iterable[object]", schema)))
         return inside if isinstance(schema, list) else tuple(inside)
@@ -129,7 +138,7 @@ def _changed(schema: object, *, is_python: bool, only_patterns: bool = False) ->
             found[key] = {name: change(each) for name, each in members.items()}
         else:
             found[key] = change(inner)
-    if not only_patterns and _can_fail_fast(str(found.get("type"))):
+    if (fails_fast or not only_patterns) and _can_fail_fast(str(found.get("type"))):
         found["fail_fast"] = True
     check = _pattern_check(found, is_python=is_python) or (None if only_patterns else _check_of(found))
     if check is None:

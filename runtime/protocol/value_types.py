@@ -10,7 +10,7 @@ import dataclasses
 import math
 import typing
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import msgspec
@@ -21,7 +21,7 @@ from mcpgen.runtime.protocol.json_costs import JsonCosts, pydantic_costs
 from mcpgen.runtime.protocol.nested_unions import nesting_check
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Hashable, Iterable, Mapping
 
 __all__ = [
     "PydanticType",
@@ -55,6 +55,9 @@ _ANYTHING = "x-mcpgen-anything"
 
 # Doubles represent all integers up to here exactly (IEEE 754), so 5.0 can be read as 5.
 _MAX_EXACT_INTEGER = 2**53
+
+# Values that are nothing else in JSON, and that no one looks into.
+_PLAIN: frozenset[type] = frozenset({bool, int, str, type(None)})
 
 
 class TooManyErrors(ValueError):  # noqa: N818 (never leaves the runtime: msgspec makes a ValidationError of it)
@@ -178,24 +181,39 @@ def _field_values(value: object) -> object:
     Raises:
         ValueError: A number is not finite: pydantic writes null or a text for it.
     """
-    kind = type(value)
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{value} is not a number of JSON")
-    if getattr(kind, "__pydantic_root_model__", False):
+    form, names = _form(cast("Hashable", type(value)))
+    if form == "root":
         return _field_values(getattr(value, "root", None))
+    if form == "dataclass":
+        return _values({each: getattr(value, each) for each in names if hasattr(value, each)})
+    if form == "model":
+        found: dict[object, object] = {name: each for name, each in vars(value).items() if name in names}
+        extra: dict[object, object] | None = getattr(value, "__pydantic_extra__", None)
+        return _values(found | extra if extra else found)
+    if isinstance(value, dict):
+        return _values(cast("dict[object, object]", value))
+    if isinstance(value, list | tuple | set | frozenset):
+        return [each if type(each) in _PLAIN else _field_values(each) for each in cast("Iterable[object]", value)]
+    return value
+
+
+def _values(members: Mapping[Any, object]) -> dict[Any, object]:
+    return {key: each if type(each) in _PLAIN else _field_values(each) for key, each in members.items()}
+
+
+@lru_cache(maxsize=1024)  # a missing attribute of a model takes as long to find as ten fields to read
+def _form(kind: Any) -> tuple[str, frozenset[str]]:  # noqa: ANN401 (a class, which may be of any metaclass)
+    """Return whether a class is a model (or one with a root) or a dataclass, and the names of its fields."""
+    if getattr(kind, "__pydantic_root_model__", False):
+        return "root", frozenset()
     if dataclasses.is_dataclass(kind):
-        declared = [each.name for each in dataclasses.fields(kind)]
-        return {each: _field_values(getattr(value, each)) for each in declared if hasattr(value, each)}
+        return "dataclass", frozenset(each.name for each in dataclasses.fields(kind))
     if hasattr(kind, _VALIDATOR):
         fields: Any = getattr(kind, "__pydantic_fields__", {})  # `vars` has cached properties, too
-        found: dict[str, Any] = {name: each for name, each in vars(value).items() if name in fields}
-        extra: dict[str, Any] = getattr(value, "__pydantic_extra__", None) or {}
-        return _field_values({**found, **extra})
-    if isinstance(value, dict):
-        return {key: _field_values(each) for key, each in cast("dict[object, object]", value).items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return list(map(_field_values, cast("Iterable[object]", value)))
-    return value
+        return "model", frozenset(fields)
+    return "", frozenset()
 
 
 def uses_pydantic(annotation: Annotation) -> bool:

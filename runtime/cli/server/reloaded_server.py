@@ -14,33 +14,34 @@ get an error. The relay never stops reading from the host for this, so that it s
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 import anyio
 import click
-import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET
 
-from mcpgen.runtime.adapt.json_pointer import is_object
-from mcpgen.runtime.cli.server.request_log import Message, messages_of
+from mcpgen.runtime.cli.server.process_endpoint import ProcessEndpoint
+from mcpgen.runtime.cli.server.relayed_messages import changing_lists, id_in, messages_with_bytes, requests_in
+from mcpgen.runtime.cli.server.request_log import messages_of
 from mcpgen.runtime.errors import McpgenError, RequestError
 from mcpgen.runtime.limits import ClientLimits, Limits
 from mcpgen.runtime.protocol import envelope
+from mcpgen.runtime.protocol.framing import OversizedLine
+from mcpgen.runtime.protocol.messages import Error
 from mcpgen.runtime.protocol.newest import ErrorCode
-from mcpgen.runtime.protocol.payload_codec import UNREADABLE
 from mcpgen.runtime.protocol.subscriptions import SUBSCRIPTION_ID, stream_end
 from mcpgen.runtime.transports.interfaces import Channel
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import AsyncGenerator, Callable, Sequence
 
     from mcpgen.runtime.cli.server.source_changes import SourceChanges
-    from mcpgen.runtime.protocol.framing import Frame, OversizedLine
-    from mcpgen.runtime.protocol.messages import RequestId
+    from mcpgen.runtime.protocol.framing import Frame
     from mcpgen.runtime.transports.interfaces import Endpoint, MessageWriter, Transport
     from mcpgen.runtime.transports.spawner import Spawner
+
+    StartProcess: TypeAlias = Callable[[int], Transport]
 
 __all__ = ["ReloadedServer"]
 
@@ -54,11 +55,16 @@ _END_SECONDS: Final = 1.5
 _MAX_WAITING: Final = 1000
 _MAX_WAITING_BYTES: Final = 16 * 1024 * 1024
 
+# The server refuses messages of the host that are too long for it. A result repeats its structured content as text.
+_MAX_HOST_FRAME_BYTES: Final = 16 * 1024 * 1024
+_MAX_SERVER_FRAME_BYTES: Final = 64 * 1024 * 1024
+
 # What a new process is told of the session, in this order.
 _REPEATED: Final = ("initialize", "notifications/initialized", "logging/setLevel")
 
 _RESTARTED: Final = "the server was restarted because a file changed; send the request again"
 _IS_BUSY: Final = "the server restarts, or reads its messages too slowly; wait, then send the request again"
+_IS_TOO_LONG: Final = "the result is longer than {limit} bytes, which `mcpgen serve --reload` does not pass on"
 _IS_AWAY: Final = "the server has exited, and starts again when a file changes; its standard error may give the reason"
 
 
@@ -74,20 +80,20 @@ class ReloadedServer:
     """A relay to a server whose process is replaced at each change. It is a `ServerInterface` for one connection.
 
     Args:
-        transport: Starts the process.
+        start: Returns the transport to a new process, whose requests have greater ids than the given number.
         changes: The changes of the files.
     """
 
-    def __init__(self, transport: Transport, changes: SourceChanges) -> None:
-        self._transport = transport
+    def __init__(self, start: StartProcess, changes: SourceChanges) -> None:
+        self._start = start
         self._changes = changes
         self._is_connected = anyio.Event()
         self._relay: _Relay
 
     @property
     def limits(self) -> Limits:
-        """The defaults, but more time to end: the server itself has its own limits, in its process."""
-        return Limits(grace_seconds=_END_SECONDS)
+        """More than the defaults: the server itself has its own limits, in its process."""
+        return Limits(grace_seconds=_END_SECONDS, max_frame_bytes=_MAX_HOST_FRAME_BYTES)
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -127,7 +133,8 @@ class ReloadedServer:
         """Run the process until it exits or a file changes."""
         relay = self._relay
         try:
-            async with self._transport.open(ClientLimits()) as opened:
+            transport = self._start(relay.last_asked)
+            async with transport.open(ClientLimits(max_frame_bytes=_MAX_SERVER_FRAME_BYTES)) as opened:
                 channel = cast("_Process", opened)
                 relay.attach(channel)
                 async with anyio.create_task_group() as group:
@@ -174,7 +181,8 @@ class _Relay:
     """The host's side: it takes the messages of the host, and passes them on or keeps them."""
 
     def __init__(self, writer: MessageWriter) -> None:
-        self.server_side: _ServerSide = _ServerSide(self)
+        self.server_side: ProcessEndpoint = ProcessEndpoint(self.answered, self.answered_too_long)
+        self.last_asked = 0  # the greatest id of the requests of all processes
         self._writer = writer
         self._process: _Process | None = None  # the last one
         self._channel: _Process | None = None  # the same, if it may get messages
@@ -187,15 +195,22 @@ class _Relay:
         self._streams: set[object] = set()
         self._idle = _Signal()
         self._idle.set()
+        self._asked: dict[object, None] = {}  # the open requests of the process
         self._repeated: dict[str, tuple[object, bytes]] = {}
+        self._ignored: set[object] = set()  # requests that were sent again, whose responses the host has
         self._lists: list[str] = []
 
     def attach(self, channel: _Process) -> None:
         """Use a new process: tell it of the session, and send what waits."""
         is_new_session = not self._repeated
+        waiting = self._requests_that_wait()
+        self._ignored = set()
         for method in _REPEATED:
-            if method in self._repeated:
-                channel.write(self._repeated[method][1])
+            request_id, frame = self._repeated.get(method, (UNSET, b""))
+            if frame and frame not in self._waiting and request_id not in waiting:
+                channel.write(frame)
+                if request_id not in self._pending:
+                    self._ignored.add(request_id)
         if not is_new_session:
             for each in self._lists:
                 self._writer.write(envelope.encode_notification(f"notifications/{each}/list_changed"))
@@ -245,12 +260,19 @@ class _Relay:
         if reason is not _RESTARTED:
             self._taken()
         kept: set[object] = {each for each, _ in self._repeated.values()} if reason is _RESTARTED else set()
-        kept |= {each.id for frame in self._waiting for each in messages_of(frame)}
+        kept |= self._requests_that_wait()
         for each in self._pending - kept:
             if each in self._streams:
                 self._end_stream(each)
             else:
                 self._fail(each, reason)
+        for each in self._asked:
+            cancelled = {"requestId": each, "reason": "the server has ended"}
+            self._writer.write(envelope.encode_notification("notifications/cancelled", cancelled))
+        self._asked.clear()
+
+    def _requests_that_wait(self) -> set[object]:
+        return {each for frame in self._waiting for each in requests_in(frame)}
 
     def _taken(self) -> list[bytes]:
         """Return what waits; it waits no longer."""
@@ -267,6 +289,7 @@ class _Relay:
         error = envelope.error_json(RequestError(ErrorCode.INTERNAL_ERROR, reason))
         self._writer.write(envelope.encode_error(request_id, error))
         self._end(request_id)
+        self._repeated = {method: each for method, each in self._repeated.items() if each[0] != request_id}
 
     def _end(self, request_id: object) -> None:
         self._pending.discard(request_id)
@@ -278,27 +301,40 @@ class _Relay:
 
     def receive(self, frames: Sequence[Frame | OversizedLine]) -> None:
         for frame in frames:
-            if isinstance(frame, bytes):
+            if isinstance(frame, OversizedLine):
+                self._refuse(frame)
+            else:
                 self._take(frame)
 
+    def _refuse(self, line: OversizedLine) -> None:
+        """Answer a message that is too long, or let the process know that its request is not answered."""
+        found = envelope.decode_oversized(line)
+        if found.is_answer and self._channel is not None:
+            self._channel.write(envelope.encode_error(found.id, Error(found.fault.code, found.reason)))
+        elif (refusal := envelope.refusal(found, None)) is not None:
+            self._writer.write(refusal)
+
     def _take(self, frame: bytes) -> None:
-        messages = messages_of(frame)
-        requests = [each for each in messages if each.method is not UNSET and _has_id(each)]
-        for each in messages:
-            if each.method in _REPEATED:
-                self._repeated[str(each.method)] = (each.id, frame)
-            elif each.method == "notifications/cancelled":
-                self._end(_id_in(each.params, "requestId"))  # it is not answered
-        for each in requests:
-            self._pending.add(each.id)
+        messages, requests = messages_with_bytes(frame), requests_in(frame)
+        for each, _ in messages:
+            if each.method == "notifications/cancelled":
+                self._end(id_in(each.params, "requestId"))  # it is not answered
+            elif each.method is UNSET:
+                self._asked.pop(each.id, None)
+        self._pending.update(requests)
+        if requests:
             self._idle.clear()
         size = self._waiting_bytes + len(frame)
         is_too_much = len(self._waiting) >= _MAX_WAITING or size > _MAX_WAITING_BYTES
-        if self._channel is not None and not self._waiting and not self._channel.is_full:
+        must_wait = self._channel is None or self._waiting or self._channel.is_full
+        if must_wait and (self._is_away or is_too_much):
+            for request_id in requests:
+                self._fail(request_id, _IS_AWAY if self._is_away else _IS_BUSY)
+            return
+        # Of a batch only this message: the functions that others call must not run again.
+        self._repeated |= {str(each.method): (each.id, data) for each, data in messages if each.method in _REPEATED}
+        if self._channel is not None and not must_wait:
             self._channel.write(frame)
-        elif self._is_away or is_too_much:
-            for each in requests:
-                self._fail(each.id, _IS_AWAY if self._is_away else _IS_BUSY)
         else:
             self._waiting.append(frame)
             self._waiting_bytes = size
@@ -319,81 +355,26 @@ class _Relay:
         """Pass on a message of the server, except the response to a request that was sent again."""
         for each in messages_of(frame):
             if each.method is UNSET:
-                if each.id not in self._pending:
+                if each.id in self._ignored:
+                    self._ignored.discard(each.id)
                     return
                 if each.id == self._repeated.get("initialize", (None, b""))[0]:
-                    self._lists = list(_changing_lists(each))
+                    self._lists = list(changing_lists(each))
                 self._end(each.id)
+            elif each.id is not UNSET:
+                self._asked[each.id] = None
+                self.last_asked = max(self.last_asked, each.id if isinstance(each.id, int) else 0)
+            elif each.method == "notifications/cancelled":
+                self._asked.pop(id_in(each.params, "requestId"), None)
             elif each.method == "notifications/subscriptions/acknowledged":
-                self._streams.add(_id_in(each.params, "_meta", SUBSCRIPTION_ID))
+                self._streams.add(id_in(each.params, "_meta", SUBSCRIPTION_ID))
         self._writer.write(frame)
         if self._writer.is_full and self._process is not None:
             self._process.hold()
             self._is_held.set()
 
-
-class _ServerSide:
-    """The server's side: it takes the messages of the process."""
-
-    def __init__(self, relay: _Relay) -> None:
-        self._relay = relay
-
-    def receive(self, frames: Sequence[Frame | OversizedLine]) -> None:
-        for frame in frames:
-            if isinstance(frame, bytes):
-                self._relay.answered(frame)
-
-    def request_lost(self, request_id: RequestId, failure: Exception) -> None:
-        """Not called by a process."""
-
-    def awaits(self, request_id: RequestId) -> bool:
-        """Not called by a process."""
-        del request_id
-        return True
-
-    def session_renewed(self) -> None:
-        """Not called by a process."""
-
-    def paused(self) -> AbstractContextManager[None]:
-        """Not called by a process."""
-        return nullcontext()
-
-    async def ready(self) -> None:
-        """Not called by a process: `_Relay` holds it."""
-
-    def end_of_input(self) -> None:
-        """Nothing to do: `Channel.run` returns."""
-
-    async def wait_finished(self) -> None:
-        """Nothing runs here."""
-
-    def close(self) -> None:
-        """Nothing runs here."""
-
-
-def _has_id(message: Message) -> bool:
-    return message.id is not UNSET and message.id is not None
-
-
-def _id_in(value: Raw | UnsetType, *names: str) -> object:
-    """Return the id in *value* that *names* lead to; None if there is none."""
-    if isinstance(value, UnsetType):
-        return None
-    try:
-        for each in names:  # other keys are not decoded: they may have numbers of any size
-            value = msgspec.json.decode(value, type=dict[str, Raw])[each]
-        return msgspec.json.decode(value, type=str | int | float)
-    except (KeyError, *UNREADABLE):
-        return None
-
-
-def _changing_lists(response: Message) -> Iterator[str]:
-    """Yield the lists whose changes the server declares in its response to ``initialize``."""
-    if response.result is UNSET:
-        return
-    result: Any = msgspec.json.decode(response.result)
-    capabilities = result.get("capabilities") if is_object(result) else None
-    for each in ("tools", "prompts", "resources"):
-        declared = capabilities.get(each) if is_object(capabilities) else None
-        if is_object(declared) and declared.get("listChanged") is True:
-            yield each
+    def answered_too_long(self, line: OversizedLine) -> None:
+        """Answer the request whose response is too long to be passed on."""
+        found = envelope.decode_oversized(line)
+        if found.id in self._pending:
+            self._fail(found.id, _IS_TOO_LONG.format(limit=line.limit_bytes))

@@ -12,6 +12,7 @@ import anyio
 import click
 
 from mcpgen.runtime.cli.client.terminal import on_signal
+from mcpgen.runtime.cli.server.continued_ids import LAST_ASKED
 from mcpgen.runtime.cli.server.reloaded_server import ReloadedServer
 from mcpgen.runtime.transports import stdio_server
 from mcpgen.runtime.transports.process_transport import Process
@@ -36,8 +37,13 @@ def reload_stdio(command: Sequence[str], changes: SourceChanges) -> None:
         command: Serves on stdio.
         changes: The changes.
     """
-    process = Process(command, inherit_environment=True, on_stderr=partial(print, file=sys.stderr, flush=True))
-    stdio_server.run(ReloadedServer(process, changes))
+    show = partial(print, file=sys.stderr, flush=True)
+
+    def start(last_asked: int) -> Process:
+        environment = {LAST_ASKED: str(last_asked)}
+        return Process(command, environment=environment, inherit_environment=True, on_stderr=show)
+
+    stdio_server.run(ReloadedServer(start, changes))
 
 
 def reload_http(command: Sequence[str], changes: SourceChanges) -> None:

@@ -23,6 +23,7 @@ from typing_extensions import TypedDict  # pydantic requires it on Python 3.11
 from mcpgen import Server, UnexpectedResult, UsageError, connect
 from mcpgen.generated.registry import REVISIONS
 from mcpgen.generated.v2026_07_28 import CallToolResult
+from mcpgen.runtime.protocol import value_types
 
 pytestmark = pytest.mark.anyio
 
@@ -399,6 +400,51 @@ async def test_a_model_may_write_what_it_does_not_read(caplog: pytest.LogCapture
     assert refused.is_error
     assert "`0.count`: Input should be greater than 0" in caplog.text
     assert "4711" not in caplog.text
+
+
+class Price(pydantic.BaseModel):
+    net: int = 0
+    tax: int = 0
+
+    @pydantic.field_serializer("net", "tax")
+    def _money(self, value: int) -> str:
+        return f"{value} €"
+
+
+class CardPrice(Price):
+    """Another member of a union."""
+
+
+class Bill(pydantic.BaseModel):
+    items: list[Price | CardPrice] = []
+
+
+def test_few_errors_are_made_of_many_items_that_are_not_read_as_they_are_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counts: list[int] = []
+    looked_at: list[object] = []
+    field_values = value_types._field_values
+
+    def validated(validate: Any, value: Any) -> object:
+        try:
+            return validate(value)
+        except pydantic.ValidationError as error:
+            counts.append(error.error_count())
+            raise ValueError from error
+
+    def counted(value: object) -> object:
+        looked_at.append(value)
+        return field_values(value)
+
+    kind = value_types.pydantic_type(Bill, "the bill")
+    monkeypatch.setattr(value_types.PydanticType, "_validated", staticmethod(validated))
+    monkeypatch.setattr(value_types, "_field_values", counted)
+    data = kind.dump(Bill(items=[Price()] * 1000))
+
+    assert 1000 == data.count(b'{"net":')
+    assert [4] == counts  # of the first item: two fields for each member of the union
+    assert 1002 == len(looked_at)  # the bill, the list and its items, but not the 2000 numbers in them
 
 
 class Measured(pydantic.BaseModel):
