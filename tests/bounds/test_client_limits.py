@@ -287,6 +287,31 @@ async def test_requests_beyond_the_limit_are_refused() -> None:
         assert "[3, 4]" in str((await client.call_tool("x")).content[0])
 
 
+async def test_responses_that_wait_in_batches_count() -> None:
+    asked: list[object] = []
+
+    async def sample(params: object, context: object) -> models.CreateMessageResult:
+        asked.append(params)
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    code = """
+    greet()
+    call = asked()
+    for n in range(10):
+        params = {"messages": [], "maxTokens": 1}
+        wanted = {"jsonrpc": "2.0", "id": n, "method": "sampling/createMessage", "params": params}
+        say([{"jsonrpc": "2.0", "id": str(n) * 10_000, "method": "unknown"}, wanted])
+    text(call, "ok")
+    serve()
+    """
+    limits = ClientLimits(max_in_flight_bytes=35_000)
+    async with attacked(code, "2025-03-26", limits=limits, sample=sample) as client:
+        await client.call_tool("x")
+
+        assert 3 == len(asked)
+
+
 @pytest.mark.parametrize(
     ("limits", "refused"), [({"max_in_flight": 3}, 2), ({"max_in_flight_bytes": 10_000}, 3), ({}, 0)]
 )
