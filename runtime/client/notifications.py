@@ -139,7 +139,8 @@ def _handle_change(session: ClientSession, revision: str, notification: Notifica
         stream_id = found
     if notification.method == _ACKNOWLEDGED:
         if stream_id is not None:
-            session.subscriptions.acknowledge(stream_id, _acknowledged(notification, revision))
+            acknowledged = _acknowledged(notification, revision)
+            session.subscriptions.acknowledge(stream_id, acknowledged, _kept_bytes(notification))
         return True
     kind = CHANGE_KINDS[notification.method]
     change = Change(kind, params.uri if kind == "resource" else None)
