@@ -252,6 +252,22 @@ def test_progress_that_waits_is_kept_up_to_a_total_length() -> None:
     assert [100] == [each.progress for each in request.progress or ()]
 
 
+async def test_the_start_of_a_long_progress_text_is_kept() -> None:
+    texts: list[str | None] = []
+    code = """
+    greet()
+    call = asked()
+    token = call["params"]["_meta"]["progressToken"]
+    tell("notifications/progress", progressToken=token, progress=1, message="x" * 1_000_000)
+    text(call, "ok")
+    serve()
+    """
+    async with attacked(code) as client:
+        await client.call_tool("x", on_progress=lambda _, __, text: texts.append(text))
+
+    assert ["x" * 65_536] == texts
+
+
 async def test_notifications_before_the_handshake_count_with_their_methods() -> None:
     code = f"""
     first = asked()
