@@ -28,6 +28,7 @@ __all__ = [
     "MAX_BATCH_LENGTH",
     "MAX_COMPLETION_BYTES",
     "MAX_COMPLETION_VALUES",
+    "MAX_CURSOR_CHARS",
     "MAX_DECLARATION_BYTES",
     "MAX_DECLARATION_VALUES",
     "MAX_FORM_FIELDS",
@@ -74,6 +75,10 @@ MAX_META_BYTES: Final = 128 * 1024
 
 # Web servers commonly accept request lines of this length, and file systems no longer paths.
 MAX_URI_CHARS: Final = 8192
+
+# The request for the next page repeats the cursor, and each copy takes up to four bytes for a character. Servers write
+# a number, an id, or a short document.
+MAX_CURSOR_CHARS: Final = 64 * 1024
 
 # A URL of a server that is not ASCII. To normalise its host takes a time that grows with the square of its combining
 # marks: 2 ms for this length. The redirects of a hundred calls can arrive in one turn of the event loop.
@@ -284,7 +289,8 @@ class ClientLimits(_Bounds, frozen=True, kw_only=True):
         max_items: The largest number of items of one list. The rest is left out, and the log says so.
         max_list_bytes: The total size of the pages of one list.
         max_cached_bytes: The total size of the results that the client keeps, if it keeps any.
-        max_changes: The largest number of unread changes of one subscription. Equal ones count once.
+        max_changes: The largest number of unread changes of one subscription, whose URIs may have 1,024 characters on
+            average. Equal ones count once.
         max_notices: The largest number of notifications, such as log entries, that wait for their handlers. Changes
             do not count.
         max_notices_bytes: The total size of these notifications, at most.

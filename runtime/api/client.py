@@ -11,6 +11,7 @@ from msgspec import UnsetType
 from mcpgen.runtime.client.base_client import BaseClient
 from mcpgen.runtime.client.tool_results import ToolResult, as_tool_result, check_type, value_as
 from mcpgen.runtime.errors import InvalidPayload, UnsupportedByPeer, UsageError
+from mcpgen.runtime.limits import MAX_CURSOR_CHARS
 from mcpgen.runtime.protocol.argument_checks import check_required_texts
 from mcpgen.runtime.protocol.newest import ClientMethods, models
 
@@ -287,8 +288,8 @@ class Client(BaseClient):
             list; nothing else follows from its value. So a cursor that comes again is no error.
 
         Raises:
-            InvalidPayload: The pages are too large together; or the list goes beyond these limits, and the client is
-                strict. Otherwise it is cut, and the log says so.
+            InvalidPayload: The pages are too large together, or a cursor is too long; or the list goes beyond these
+                limits, and the client is strict. Otherwise it is cut, and the log says so.
         """
         limits = self._engine.session.limits
         sizes: list[int] = []
@@ -308,7 +309,10 @@ class Client(BaseClient):
                 break
             if isinstance(following, UnsetType):
                 return
+            if len(following) > MAX_CURSOR_CHARS:
+                raise self._endless(name, f"its `nextCursor` has more than {MAX_CURSOR_CHARS:,} characters")
             cursor = following
+            del page, items  # they can have megabytes, and the next page may never come
         reason = f"it has more than {limits.max_pages} pages (`max_pages`) or {limits.max_items} items (`max_items`)"
         if self._engine.session.reading.is_strict:
             raise self._endless(name, reason)

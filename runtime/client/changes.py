@@ -218,7 +218,7 @@ class Changes:
         if failure is None or not _is_broken(failure) or self._is_awaited:
             return []
         await self._alone(self._open_again(failure))
-        return [*_all_changes(self.acknowledged, self._wanted)]
+        return [*_all_changes(self.acknowledged)]
 
     async def _renew_unread(self) -> None:
         """Open the stream again after a restart of the server, also if the program does not iterate now.
@@ -285,7 +285,8 @@ class Changes:
             "notifications": {**msgspec.to_builtins(stream.wanted), **self._extensions},
         }
         peer_meta = session.features.meta(revision) if revision != NEWEST else None
-        self._request = session.send(LISTEN, ask.params(params, peer_meta), stream=stream)
+        encoded = stream.requested_with(ask.params(params, peer_meta))
+        self._request = session.send(LISTEN, encoded, stream=stream)
         seconds = session.limits.call_seconds
         with anyio.move_on_after(seconds) as scope:
             while stream.acknowledged is None and not stream.is_closed and not self._request.is_done:
@@ -329,7 +330,7 @@ class Changes:
                 older, self._opened = self._stream, stream
                 while (unread := older.take()) is not None:
                     stream.put(unread)
-                for each in _all_changes(self.acknowledged, wanted):
+                for each in _all_changes(self.acknowledged):
                     session.changed(each)
                     stream.put(each)
                 break
@@ -383,18 +384,13 @@ def _is_broken(failure: Exception) -> bool:
     return isinstance(failure, RequestLost) and not failure.is_general
 
 
-def _all_changes(accepted: SubscriptionFilter, wanted: SubscriptionFilter) -> Iterator[Change]:
-    """Return the changes that a stream can report of which *wanted* was requested, and *accepted* acknowledged.
-
-    A server can acknowledge any number of URIs that were not requested.
-    """
+def _all_changes(accepted: SubscriptionFilter) -> Iterator[Change]:
+    """Return the changes that a stream can report of which *accepted* was acknowledged."""
     if accepted.tools_list_changed:
         yield Change("tools")
     if accepted.prompts_list_changed:
         yield Change("prompts")
     if accepted.resources_list_changed:
         yield Change("resources")
-    acknowledged = set(accepted.resource_subscriptions)
-    for each in wanted.resource_subscriptions:
-        if each in acknowledged:
-            yield Change("resource", each)
+    for each in accepted.resource_subscriptions:
+        yield Change("resource", each)

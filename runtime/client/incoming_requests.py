@@ -75,28 +75,39 @@ class BatchResponse:
 
     Args:
         max_bytes: The most bytes that results of handlers fill. A result that does not fit is replaced by an error.
+
+    Attributes:
+        open_requests: How many requests have no response yet.
+        kept_bytes: The size of the responses that wait for the others.
+        is_complete: Whether all requests of the batch were read.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self._free_bytes = max_bytes
         self.open_requests: int = 0
-        self.messages: list[bytes] = []
+        self.kept_bytes: int = 0
         self.is_complete: bool = False
+        self._messages: list[bytes] = []
+
+    def add(self, message: bytes) -> None:
+        """Add a response."""
+        self._messages.append(message)
+        self.kept_bytes += len(message)
 
     def add_result(self, message: bytes, request_id: RequestId) -> None:
         """Add the response to a request whose handler has ended; an error instead, if there is no room for it."""
         if len(message) > self._free_bytes:
             reason = f"the responses to this batch have too many bytes (max_batch_bytes); {_REPEAT}"
             error = error_json(RequestError(ErrorCode.INTERNAL_ERROR, reason))
-            self.messages.append(envelope.encode_error(request_id, error))
+            self.add(envelope.encode_error(request_id, error))
         else:
             self._free_bytes -= len(message)
-            self.messages.append(message)
+            self.add(message)
 
     def send_if_finished(self, session: ClientSession) -> None:
         """Send the responses, if each request of the batch has one."""
-        if self.is_complete and not self.open_requests and self.messages:
-            messages, self.messages = self.messages, []
+        if self.is_complete and not self.open_requests and self._messages:
+            messages, self._messages, self.kept_bytes = self._messages, [], 0
             session.respond(envelope.encode_batch(messages))
 
 
@@ -248,7 +259,10 @@ class IncomingRequests:
         size = len(message.id) if isinstance(message.id, str) else 0
         if not isinstance(message.params, UnsetType):
             size += decoded_bytes(message.params)
-        if self.held_bytes + size > session.limits.max_in_flight_bytes:
+        # An error repeats an id of up to 4 MiB, and waits with the other responses of its batch.
+        batches = {each.batch for each in self.open.values()} | {batch}
+        kept = sum(each.kept_bytes for each in batches if each is not None)
+        if self.held_bytes + kept + size > session.limits.max_in_flight_bytes:
             raise RequestError(
                 ErrorCode.INTERNAL_ERROR,
                 "this request and the pending ones are too large (max_in_flight_bytes); send less at once",
@@ -272,7 +286,7 @@ class IncomingRequests:
         if batch is None:
             self._session.respond(message)
             return
-        batch.messages.append(message)
+        batch.add(message)
         batch.send_if_finished(self._session)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from mcpgen.runtime.client.pending_request import Progress
+from mcpgen.runtime.client.pending_request import MAX_MESSAGE_CHARS, Progress
 from mcpgen.runtime.client.subscriptions import CHANGE_KINDS, Change
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, UnknownMethod, quoted
 from mcpgen.runtime.protocol.codec import codec
@@ -118,7 +118,8 @@ def _handle_progress(session: ClientSession, revision: str, notification: Notifi
     request = session.by_token(params.progress_token)
     if request is not None:  # otherwise it came too late, or the token is unknown
         session.output.extend_deadline(request)
-        request.add_progress(Progress(params.progress, _or_none(params.total), _or_none(params.message)))
+        message = None if isinstance(params.message, UnsetType) else params.message[:MAX_MESSAGE_CHARS]
+        request.add_progress(Progress(params.progress, _or_none(params.total), message))
 
 
 def _handle_change(session: ClientSession, revision: str, notification: Notification) -> bool:
@@ -139,7 +140,8 @@ def _handle_change(session: ClientSession, revision: str, notification: Notifica
         stream_id = found
     if notification.method == _ACKNOWLEDGED:
         if stream_id is not None:
-            session.subscriptions.acknowledge(stream_id, _acknowledged(notification, revision))
+            acknowledged = _acknowledged(notification, revision)
+            session.subscriptions.acknowledge(stream_id, acknowledged, _kept_bytes(notification))
         return True
     kind = CHANGE_KINDS[notification.method]
     change = Change(kind, params.uri if kind == "resource" else None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
 
 import anyio
@@ -223,7 +223,7 @@ class RequestSender:
                 urls = await self._visit(request.method, refusal, visited)
                 if not urls:
                     raise
-                visited.update(map(hash, urls))
+                visited |= urls
                 continue
             del found  # it would keep the whole frame alive
             noted.append(None)
@@ -233,6 +233,7 @@ class RequestSender:
             params = input_required.retry_params(
                 b"{}" if isinstance(params, UnsetType) else params, required, responses
             )
+            del required, responses  # a state of megabytes must not stay beside the params that repeat it
         raise input_required.too_many_rounds(session, request.method)
 
     def _may_send_again(self, request: OutgoingRequest, lost: RequestLost) -> bool:
@@ -249,22 +250,23 @@ class RequestSender:
         _LOG.info("%s is sent again: %s", request.method, lost)
         return True
 
-    async def _visit(self, method: str, refusal: RequestRefused, visited: set[int]) -> Collection[str]:
+    async def _visit(self, method: str, refusal: RequestRefused, visited: set[int]) -> set[int]:
         """Ask the user to visit the URLs that an error of 2025-11-25 lists, without those in *visited* (hashes of ids).
 
-        Return the ids of their elicitations; none if there are no such URLs, or the user has not accepted all of them.
+        Return the hashes of the ids of their elicitations; none if there are no such URLs, or the user has not accepted
+        all of them.
         """
         session = self._session
         urls = input_required.url_elicitation_required(session, refusal, visited)
         if urls is None or session.is_stateless or method not in input_required.INPUT_REQUIRED_METHODS:
-            return ()
+            return set()
         try:
             responses = await input_required.collect_input(
                 session, method, urls, self._make_context, kept_bytes=_data_bytes(refusal)
             )
         except InvalidPayload:
-            return ()  # the client has not declared URL elicitation: the caller gets the error
-        return urls.input_requests if input_required.all_accepted(responses) else ()
+            return set()  # the client has not declared URL elicitation: the caller gets the error
+        return set(map(hash, urls.input_requests)) if input_required.all_accepted(responses) else set()
 
     async def send_once(
         self, request: OutgoingRequest, params: bytes | UnsetType, call_time: _CallTime | None = None

@@ -12,11 +12,14 @@ from mcpgen.runtime.errors import RequestError, TransportClosed
 from mcpgen.runtime.protocol.messages import ErrorResponse, RequestId
 from mcpgen.runtime.transports.auto_reset_event import AutoResetEvent
 
-__all__ = ["PendingRequest", "Progress", "RawResponse", "error_as_received", "fresh_error"]
+__all__ = ["MAX_MESSAGE_CHARS", "PendingRequest", "Progress", "RawResponse", "error_as_received", "fresh_error"]
 
 # A callback that is slower than its server gets the newest of them. Progress only ever grows, so nothing is lost.
 _MAX_QUEUED_PROGRESS: Final = 100
 _MAX_QUEUED_CHARS: Final = 64 * 1024  # of their messages, without the newest one
+
+MAX_MESSAGE_CHARS: Final = 64 * 1024
+"""The characters of a message that are kept: one waits, and the callback has another one."""
 
 RawResponse: TypeAlias = Raw | ErrorResponse
 """An undecoded result, or an error."""

@@ -15,7 +15,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, UnsetType, structs
 
 from mcpgen.runtime.limits import MAX_URI_CHARS
 from mcpgen.runtime.protocol.subscriptions import LIST_CHANGES, RESOURCE_UPDATED, SubscriptionFilter
@@ -36,6 +36,13 @@ CHANGE_KINDS: Final[dict[str, Kind]] = {
     "notifications/resources/list_changed": "resources",
     RESOURCE_UPDATED: "resource",
 }
+
+# A server can report a thousand URIs of 8,192 characters, which take 32 MB, on each stream. Most have fewer than 100.
+_CHARS_OF_CHANGE: Final = 1024
+
+# Beside the request, each character of which can be written as an escape of six bytes in the acknowledgement.
+_ACKNOWLEDGED_BYTES: Final = 64 * 1024
+_ESCAPE_BYTES: Final = 6
 
 _LOG = logging.getLogger("mcpgen.session")
 
@@ -64,7 +71,8 @@ class ChangeStream:
     Attributes:
         wanted: The changes that the listener asked for.
         acknowledged: Those of them that the server agreed to report; None until it did.
-        accepted: The acknowledged filter as the server wrote it.
+        accepted: The acknowledged filter as the server wrote it; empty if it cannot repeat parts of the request only.
+        max_acknowledged_bytes: The longest acknowledgement whose filter is kept.
         event: Set when a change is queued, and when the state of the stream changes.
         has_reported: Whether the server has reported a change on the stream.
         is_closed: Whether no more changes will come.
@@ -81,6 +89,7 @@ class ChangeStream:
         self.wanted: SubscriptionFilter = wanted
         self.acknowledged: SubscriptionFilter | None = None
         self.accepted: dict[str, Any] = {}
+        self.max_acknowledged_bytes: int = 0
         self.event: AutoResetEvent = event
         self.has_reported: bool = False
         self.is_closed: bool = False
@@ -89,6 +98,7 @@ class ChangeStream:
         self._on_failure = on_failure
         self._has_dropped = False
         self._queue: dict[Change, None] = {}
+        self._queued_chars = 0  # of their URIs
         self._uris = frozenset(wanted.resource_subscriptions)
         self._roots = frozenset(each.rstrip("/") for each in self._uris)
         self._root_sizes = frozenset(map(len, self._roots))
@@ -110,17 +120,23 @@ class ChangeStream:
 
     def put(self, change: Change) -> None:
         """Queue *change*. Drop it if the queue is full, or its URI is too long to be kept."""
-        is_long = change.uri is not None and len(change.uri) > MAX_URI_CHARS
-        if is_long or (len(self._queue) >= self._max_queued and change not in self._queue):
+        size = 0 if change.uri is None else len(change.uri)
+        chars = self._queued_chars + size
+        is_full = len(self._queue) >= self._max_queued or chars > self._max_queued * _CHARS_OF_CHANGE
+        is_new = change not in self._queue
+        if size > MAX_URI_CHARS or (is_full and is_new):
             if not self._has_dropped:  # logged once: a server may send any number of changes
                 self._has_dropped = True
                 _LOG.warning(
-                    "changes are dropped: the program has not read the earlier ones from listen() (max_changes), "
-                    "or a URI has more than %d characters",
+                    "changes are dropped: the program has not read the earlier ones from listen() (max_changes, with "
+                    "URIs of %d characters on average), or a URI has more than %d characters",
+                    _CHARS_OF_CHANGE,
                     MAX_URI_CHARS,
                 )
             return
-        self._queue[change] = None
+        if is_new:
+            self._queue[change] = None
+            self._queued_chars = chars
         self.event.set()
 
     def take(self) -> Change | None:
@@ -129,7 +145,14 @@ class ChangeStream:
             return None
         change = next(iter(self._queue))
         del self._queue[change]
+        self._queued_chars -= 0 if change.uri is None else len(change.uri)
         return change
+
+    def requested_with(self, params: bytes | UnsetType) -> bytes | UnsetType:
+        """Return the encoded *params* of the request that opens the stream, which bound its acknowledgement."""
+        size = 0 if isinstance(params, UnsetType) else len(params)
+        self.max_acknowledged_bytes = _ACKNOWLEDGED_BYTES + _ESCAPE_BYTES * size
+        return params
 
     def close(self, failure: Exception | None = None) -> None:
         """Close the stream. Queued changes can still be taken."""
@@ -167,11 +190,17 @@ class Subscriptions:
         """Return a stream that is not registered yet."""
         return ChangeStream(wanted, event, self._max_queued, on_failure)
 
-    def acknowledge(self, stream_id: RequestId, acknowledged: dict[str, Any]) -> None:
-        """Store what the server agreed to report on a stream."""
+    def acknowledge(self, stream_id: RequestId, acknowledged: dict[str, Any], size: int) -> None:
+        """Store what the server agreed to report on a stream, in a notification of *size* bytes.
+
+        A server can acknowledge any number of URIs that were not requested.
+        """
         stream = self.streams[stream_id]
-        stream.acknowledged = msgspec.convert(acknowledged, SubscriptionFilter)
-        stream.accepted = acknowledged
+        found = msgspec.convert(acknowledged, SubscriptionFilter)
+        uris = set(found.resource_subscriptions)
+        requested = [each for each in stream.wanted.resource_subscriptions if each in uris]
+        stream.acknowledged = structs.replace(found, resource_subscriptions=requested)
+        stream.accepted = acknowledged if size <= stream.max_acknowledged_bytes else {}
         stream.event.set()
 
     def dispatch(self, change: Change, method: str, stream_id: RequestId | None) -> bool:

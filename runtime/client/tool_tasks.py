@@ -29,7 +29,7 @@ from mcpgen.runtime.client.task_state import DescribedTask, TaskCancelled, TaskW
 from mcpgen.runtime.client.task_support import TaskSupport
 from mcpgen.runtime.client.task_watcher import TaskWatcher, decode_task
 from mcpgen.runtime.errors import RequestLost, RequestRefused, RequestTimedOut, UnsupportedByPeer
-from mcpgen.runtime.limits import MAX_ID_CHARS
+from mcpgen.runtime.limits import MAX_CURSOR_CHARS, MAX_ID_CHARS
 from mcpgen.runtime.protocol.capabilities import has_capability
 from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.messages import ErrorResponse
@@ -353,7 +353,9 @@ class ToolTasks:
             page = await self._ask("tools/list", {} if cursor is None else {"cursor": cursor})  # which calls `learn`
             cursor = support.cursor
             size += len(memoryview(page))
-            if cursor is None or support.count >= limits.max_items or size > limits.max_list_bytes:
+            del page  # it can have megabytes, and the next one may never come
+            is_long = cursor is not None and len(cursor) > MAX_CURSOR_CHARS
+            if cursor is None or is_long or support.count >= limits.max_items or size > limits.max_list_bytes:
                 break
         support.has_all = True
 

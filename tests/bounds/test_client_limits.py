@@ -13,6 +13,8 @@ import pytest
 from mcpgen import ClientLimits, McpgenError, RequestTimedOut, connect
 from mcpgen.generated.v2026_07_28.models import CreateMessageResult, Root, TextContent
 from mcpgen.runtime.client.pending_request import PendingRequest, Progress
+from mcpgen.runtime.client.subscriptions import Change, Subscriptions
+from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter
 from mcpgen.runtime.transports.auto_reset_event import auto_reset_event
 from tests.faults.hostile_server_clients import NEW, OLD, attacked, villain
 from tests.harness import child_programs
@@ -250,6 +252,22 @@ def test_progress_that_waits_is_kept_up_to_a_total_length() -> None:
     assert [100] == [each.progress for each in request.progress or ()]
 
 
+async def test_the_start_of_a_long_progress_text_is_kept() -> None:
+    texts: list[str | None] = []
+    code = """
+    greet()
+    call = asked()
+    token = call["params"]["_meta"]["progressToken"]
+    tell("notifications/progress", progressToken=token, progress=1, message="x" * 1_000_000)
+    text(call, "ok")
+    serve()
+    """
+    async with attacked(code) as client:
+        await client.call_tool("x", on_progress=lambda _, __, text: texts.append(text))
+
+    assert ["x" * 65_536] == texts
+
+
 async def test_notifications_before_the_handshake_count_with_their_methods() -> None:
     code = f"""
     first = asked()
@@ -285,6 +303,31 @@ async def test_requests_beyond_the_limit_are_refused() -> None:
     """
     async with attacked(code, limits=ClientLimits(max_in_flight=3), sample=sample) as client:
         assert "[3, 4]" in str((await client.call_tool("x")).content[0])
+
+
+async def test_responses_that_wait_in_batches_count() -> None:
+    asked: list[object] = []
+
+    async def sample(params: object, context: object) -> models.CreateMessageResult:
+        asked.append(params)
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    code = """
+    greet()
+    call = asked()
+    for n in range(10):
+        params = {"messages": [], "maxTokens": 1}
+        wanted = {"jsonrpc": "2.0", "id": n, "method": "sampling/createMessage", "params": params}
+        say([{"jsonrpc": "2.0", "id": str(n) * 10_000, "method": "unknown"}, wanted])
+    text(call, "ok")
+    serve()
+    """
+    limits = ClientLimits(max_in_flight_bytes=35_000)
+    async with attacked(code, "2025-03-26", limits=limits, sample=sample) as client:
+        await client.call_tool("x")
+
+        assert 3 == len(asked)
 
 
 @pytest.mark.parametrize(
@@ -433,6 +476,68 @@ async def test_changes_that_were_not_requested_are_not_reported_when_a_stream_is
             uris.append((await anext(changes)).uri)
 
     assert ["mem://1"] == uris
+
+
+def test_changes_that_wait_are_kept_up_to_a_total_length() -> None:
+    stream = Subscriptions(1000).new_stream(SubscriptionFilter(resource_subscriptions=["mem://x"]), auto_reset_event())
+    for number in range(1000):
+        stream.put(Change("resource", f"mem://x/{number}/".ljust(8000, "x")))
+    kept = [each.uri or "" for each in iter(stream.take, None)]
+    stream.put(Change("resource", "mem://x/later"))
+
+    assert 1_000_000 < sum(map(len, kept)) <= 1000 * 1024
+    assert Change("resource", "mem://x/later") == stream.take()
+
+
+async def test_an_acknowledgement_that_cannot_repeat_the_request_is_not_kept() -> None:
+    code = """
+    greet()
+    listen = asked("subscriptions/listen")
+    meta = {"io.modelcontextprotocol/subscriptionId": listen["id"]}
+    filter = {**listen["params"]["notifications"], "x/y": "x" * 1_000_000}
+    tell("notifications/subscriptions/acknowledged", notifications=filter, _meta=meta)
+    serve()
+    """
+    async with attacked(code, NEW) as client, client.listen(uris=["mem://x"]) as changes:
+        assert ["mem://x"] == changes.acknowledged.resource_subscriptions
+        assert {} == changes.accepted
+
+
+async def test_a_state_is_not_kept_while_its_retry_waits() -> None:
+    sizes: list[int] = []
+
+    def measure(*_: object) -> None:
+        sizes.append(tracemalloc.get_traced_memory()[0])
+
+    code = """
+    greet()
+    answer(asked(), {"resultType": "input_required", "requestState": "x" * 4_000_000 + chr(0x1F600)})
+    retry = asked()
+    token = retry["params"]["_meta"]["progressToken"]
+    tell("notifications/progress", progressToken=token, progress=1)
+    text(retry, "ok")
+    serve()
+    """
+    async with attacked(code, NEW) as client:
+        tracemalloc.start()
+        try:
+            await client.call_tool("x", on_progress=measure)
+        finally:
+            tracemalloc.stop()
+
+    assert max(sizes) < 15_000_000  # with the text, whose characters take four bytes each, it was more than 20 MB
+
+
+async def test_a_long_cursor_is_refused() -> None:
+    code = f"""
+    greet()
+    while True:
+        request = asked()
+        answer(request, {LIST.replace('str(request["id"])', '"x" * 100_000')})
+    """
+    async with attacked(code) as client:
+        with pytest.raises(McpgenError, match="65,536 characters"):
+            await act(client, "list")
 
 
 async def test_the_end_of_what_a_server_prints_is_kept() -> None:

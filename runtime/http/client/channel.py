@@ -55,6 +55,9 @@ _SEND_SECONDS: Final = 30.0
 # response takes as much memory as a message, and a server need not end it.
 _FORGOTTEN_SECONDS: Final = 2.0
 
+# How many such responses stay open. A server can answer calls on the streams of others, a hundred in that time.
+_MAX_FORGOTTEN: Final = 16
+
 
 class _PendingRequest(Struct, eq=False):
     """A request that is waiting to be sent or answered.
@@ -101,6 +104,7 @@ class HttpChannel:
         self._protocol = HttpProtocol(requests, limits, group, identity)
         self._slots = anyio.Semaphore(limits.max_connections)
         self._pending: dict[RequestId, _PendingRequest] = {}
+        self._sent: dict[_PendingRequest, None] = {}  # those that have a slot, the oldest first
         self._queue: deque[tuple[OutgoingMessage, HttpSession | None]] = deque()  # messages that are not requests
         self._queued = anyio.Event()  # set when a message was added to the queue, and then replaced
         self._queued_bytes = 0  # of all messages that were not sent yet
@@ -208,10 +212,14 @@ class HttpChannel:
             self._slots.acquire_nowait()  # a tenth of what `acquire` takes
         else:
             await self._slots.acquire()
+        self._sent[pending] = None
         try:
             self._leave_queue(pending)
+            if len(self._sent) > _MAX_FORGOTTEN:
+                self._close_oldest_forgotten()
             await protocol.send_request(message)
         finally:
+            del self._sent[pending]
             self._slots.release()
         if message.method == INITIALIZE and protocol.incoming.session is not None:
             self._close_probes()
@@ -257,6 +265,11 @@ class HttpChannel:
                 each.cancel()
             before = found
         self._is_watching = False
+
+    def _close_oldest_forgotten(self) -> None:
+        found = [each for each in self._sent if self._is_forgotten(each)]
+        for each in found[:-_MAX_FORGOTTEN]:
+            each.cancel()
 
     def _is_forgotten(self, pending: _PendingRequest) -> bool:
         message = pending.message

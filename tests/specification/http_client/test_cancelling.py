@@ -9,9 +9,10 @@ import pytest
 
 from mcpgen import ClientLimits, RequestTimedOut, connect
 from mcpgen.generated.v2026_07_28 import ClientHandlers
+from mcpgen.runtime.http.client import channel
 from tests.specification.citation import spec
 from tests.specification.client.scripted_server import discovered, initialized, on_both_loops
-from tests.specification.http_client.scripted_http_server import NEWEST, closed, opened, played, text
+from tests.specification.http_client.scripted_http_server import NEWEST, Exchange, closed, opened, played, text
 
 pytestmark = pytest.mark.anyio
 
@@ -274,3 +275,25 @@ async def test_clients_that_share_an_httpx_client_leave_it_open() -> None:
 
         assert not ours.is_closed
         assert 1 == server.connections
+
+
+async def test_responses_to_calls_that_were_answered_elsewhere_do_not_stay_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(channel, "_FORGOTTEN_SECONDS", 1000.0)
+    monkeypatch.setattr(channel, "_MAX_FORGOTTEN", 2)
+    async with opened(NEWEST) as (client, server):
+        server.start(client.call_tool("slow"))
+        other = await server.hear(method="tools/call")
+        await other.begin()
+        exchanges: list[Exchange] = []
+        for _ in range(5):
+            calling = server.start(client.call_tool("quick"))
+            exchanges.append(await server.hear(method="tools/call"))
+            await exchanges[-1].begin()
+            await other.event({"jsonrpc": "2.0", "id": exchanges[-1].message["id"], "result": text("ok")})
+            await calling.outcome()
+        for each in exchanges[:2]:
+            await each.gone()
+
+        assert not exchanges[-1].left.is_set()
