@@ -204,16 +204,16 @@ def _values(members: Mapping[Any, object]) -> dict[Any, object]:
 
 
 @lru_cache(maxsize=1024)  # a missing attribute of a model takes as long to find as ten fields to read
-def _form(kind: Any) -> tuple[str, frozenset[str]]:  # noqa: ANN401 (a class, which may be of any metaclass)
-    """Return whether a class is a model (or one with a root) or a dataclass, and the names of its fields."""
+def _form(kind: Any) -> tuple[str, dict[str, None]]:  # noqa: ANN401 (a class, which may be of any metaclass)
+    """Return whether a class is a model (or one with a root) or a dataclass, and the names of its fields in order."""
     if getattr(kind, "__pydantic_root_model__", False):
-        return "root", frozenset()
+        return "root", {}
     if dataclasses.is_dataclass(kind):
-        return "dataclass", frozenset(each.name for each in dataclasses.fields(kind))
+        return "dataclass", dict.fromkeys(each.name for each in dataclasses.fields(kind))
     if hasattr(kind, _VALIDATOR):
         fields: Any = getattr(kind, "__pydantic_fields__", {})  # `vars` has cached properties, too
-        return "model", frozenset(fields)
-    return "", frozenset()
+        return "model", dict.fromkeys(fields)
+    return "", {}
 
 
 def uses_pydantic(annotation: Annotation) -> bool:

@@ -55,7 +55,8 @@ _SEND_SECONDS: Final = 30.0
 # response takes as much memory as a message, and a server need not end it.
 _FORGOTTEN_SECONDS: Final = 2.0
 
-# How many such responses stay open. A server can answer calls on the streams of others, a hundred in that time.
+# How many such responses stay open. A server can answer calls on the streams of others, a hundred in that time. They are
+# looked for after as many requests, since there can be a hundred.
 _MAX_FORGOTTEN: Final = 16
 
 
@@ -105,6 +106,7 @@ class HttpChannel:
         self._slots = anyio.Semaphore(limits.max_connections)
         self._pending: dict[RequestId, _PendingRequest] = {}
         self._sent: dict[_PendingRequest, None] = {}  # those that have a slot, the oldest first
+        self._sent_count = 0  # of all requests that were sent
         self._queue: deque[tuple[OutgoingMessage, HttpSession | None]] = deque()  # messages that are not requests
         self._queued = anyio.Event()  # set when a message was added to the queue, and then replaced
         self._queued_bytes = 0  # of all messages that were not sent yet
@@ -213,9 +215,10 @@ class HttpChannel:
         else:
             await self._slots.acquire()
         self._sent[pending] = None
+        self._sent_count += 1
         try:
             self._leave_queue(pending)
-            if len(self._sent) > _MAX_FORGOTTEN:
+            if self._sent_count % _MAX_FORGOTTEN == 0:
                 self._close_oldest_forgotten()
             await protocol.send_request(message)
         finally:

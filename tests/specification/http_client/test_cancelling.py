@@ -287,7 +287,7 @@ async def test_responses_to_calls_that_were_answered_elsewhere_do_not_stay_open(
         other = await server.hear(method="tools/call")
         await other.begin()
         exchanges: list[Exchange] = []
-        for _ in range(5):
+        for _ in range(6):
             calling = server.start(client.call_tool("quick"))
             exchanges.append(await server.hear(method="tools/call"))
             await exchanges[-1].begin()
