@@ -55,8 +55,8 @@ _SEND_SECONDS: Final = 30.0
 # response takes as much memory as a message, and a server need not end it.
 _FORGOTTEN_SECONDS: Final = 2.0
 
-# How many such responses stay open. A server can answer calls on the streams of others, a hundred in that time. They are
-# looked for after as many requests, since there can be a hundred.
+# How many such responses stay open: a server can answer calls on the streams of others, a hundred in that time. They
+# are looked for after as many requests, since there can be a hundred.
 _MAX_FORGOTTEN: Final = 16
 
 
