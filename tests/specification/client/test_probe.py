@@ -385,7 +385,7 @@ async def test_a_server_that_refuses_everything_is_left_with_its_last_word() -> 
 @on_both_loops
 async def test_a_server_that_never_says_anything_is_given_up_in_the_end() -> None:
     async with stage() as own:
-        connecting = own.connect(limits=ClientLimits(probe_seconds=0.01, connect_seconds=0.15))
+        connecting = own.connect(limits=ClientLimits(probe_seconds=0.01, connect_seconds=3))
         with pytest.raises(RequestTimedOut):
             await connecting.outcome()
 
