@@ -46,7 +46,7 @@ from mcpgen.runtime.protocol.reading_policy import SUSPECT
 from mcpgen.runtime.server.cluster.cluster import ClusterUnavailable
 from mcpgen.runtime.server.dispatcher import take
 from mcpgen.runtime.server.exchange import Exchange
-from mcpgen.runtime.server.fair_turns import LARGE_BYTES
+from mcpgen.runtime.server.fair_turns import LARGE_BYTES, REQUEST_COST_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -97,10 +97,12 @@ class PostRequest(HttpRequest, eq=False):
 
     _connection: StatelessConnection | None = None
 
-    async def serve(self, body: bytes) -> None:  # noqa: C901 (one coroutine more takes 1 % of a call)
+    async def serve(self, body: bytes) -> None:  # noqa: C901, PLR0912 (one coroutine more takes 1 % of a call)
         """Handle the message in *body*, and answer it."""
         self.body = body
         state = self.state
+        if len(body) > REQUEST_COST_BYTES and self._is_abandoned():
+            raise responses.ClientDisconnected("a client disconnected before its request was decoded")
         # Most calls return at once, and need no ticket if there is room for them.
         has_room = state.open_quota.has_room(OPEN_REQUEST_BYTES + _DECODED_FACTOR * len(body))
         needs_ticket = state.is_shutting_down or not has_room
@@ -137,6 +139,19 @@ class PostRequest(HttpRequest, eq=False):
         finally:
             if self.ticket is not None:
                 self.ticket.release()
+
+    def _is_abandoned(self) -> bool:
+        """Return whether the client has closed its connection, and with it cancelled the request.
+
+        Long requests wait until the event loop has time for them, and then take long.
+
+        Spec:
+            2026-07-28, basic/patterns/cancellation, "Transport-Specific Cancellation": only for stateless requests.
+        """
+        revision, method = self.headers.get(http.REVISION, "").strip(), self.headers.get(http.METHOD, "")
+        is_request = bool(method) and not method.startswith("notifications/")
+        is_stateless = revision in self.state.engine.handlers.stateless_revisions
+        return is_request and is_stateless and responses.has_disconnected(self.scope)
 
     def _direct_answer(
         self,

@@ -121,6 +121,8 @@ class RequestCycle(RequestResponseCycle):
             return {"type": "http.disconnect"}
         self.is_received = not self.more_body  # or the next call would return an empty body
         body, self.body = self.body, bytearray()
+        if self.is_received and self.flow.read_paused:  # or the end of the connection would not be seen
+            self.flow.resume_reading()
         return {"type": "http.request", "body": bytes(body), "more_body": self.more_body}
 
     async def _wait(self) -> None:

@@ -41,6 +41,7 @@ __all__ = [
     "Receive",
     "Scope",
     "Send",
+    "has_disconnected",
     "retry_after",
     "send_empty",
     "send_end",
@@ -96,6 +97,12 @@ def abort_of(scope: Scope) -> Callable[[], object] | None:
     """Return what closes a connection without sending what waits; None if the ASGI server is not ours."""
     extension = scope.get("extensions", {}).get(ABORT)
     return None if extension is None else extension["abort"]
+
+
+def has_disconnected(scope: Scope) -> bool:
+    """Return whether the client has closed its connection; False if the ASGI server is not ours."""
+    extension = scope.get("extensions", {}).get(ABORT)
+    return extension is not None and extension["is_closing"]()
 
 
 def send_json(send: Send, body: bytes, status: int = 200, headers: tuple[Header, ...] = ()) -> Awaitable[None]:

@@ -104,7 +104,8 @@ class BoundedProtocol(CycleProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's own
         """Start the time limit of the first head."""
         super().connection_made(transport)
-        self._extensions = {ABORT: {"abort": transport.abort}}  # as of any extension, the value is a dict
+        # As of any extension, the value is a dict.
+        self._extensions = {ABORT: {"abort": transport.abort, "is_closing": transport.is_closing}}
         self.headers: list[
             tuple[bytes, bytes]
         ] = []  # uvicorn's own is None until a request begins; empty lines may come before it

@@ -266,6 +266,20 @@ async def test_what_asgi_and_http_do_not_allow_is_not_sent(events: list[dict[str
         assert b"\r\nc: d" not in b"".join(connection.wire.writes)
 
 
+async def test_a_connection_is_read_when_its_request_has_arrived_so_that_its_end_is_seen() -> None:
+    connection = Connection()
+    body = b"x" * 200_000
+    connection.protocol.data_received(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 200000\r\n\r\n")
+    while not connection.received:  # noqa: ASYNC110 (until the application waits for the body)
+        await asyncio.sleep(0)
+    connection.protocol.data_received(body)
+    was_paused = connection.wire.is_paused
+    await connection.answered.wait()
+
+    assert (True, body) == (was_paused, connection.received[1]["body"])
+    assert not connection.wire.is_paused
+
+
 async def test_the_application_gets_the_request() -> None:
     async with opened(start(), part(b"")) as connection:
         await connection.ask(ASKED[:-3], ASKED[-3:])
