@@ -312,7 +312,7 @@ class _Fit:
                 self._leave_out(f"the capability {path} for {each.name} of {origin}: the document has no such key")
 
     def _leave_out(self, message: str, pointer: str = "") -> None:
-        hint = "If the document needs this fact, state it in your overlay (`--overlay FILE`)."
+        hint = "If the document needs such an entry, write one that fits it into your overlay (`--overlay FILE`)."
         self._note(f"left out: {message}", pointer, hint)
 
     def _note(self, message: str, pointer: str, hint: str) -> None:

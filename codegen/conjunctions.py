@@ -36,8 +36,8 @@ def merged(first: SchemaNode, second: SchemaNode) -> tuple[SchemaNode, list[str]
     restricts = found.additional is not None and not admits_anything(found.additional)
     if restricts and exact(first.properties) != exact(second.properties):
         faults.append(
-            "two members of `allOf` describe different keys of one property, and `additionalProperties` of one member "
-            "restricts all other keys"
+            "two members of `allOf` describe one property with different `properties`, and `additionalProperties` of "
+            "one member also restricts the keys that only the other member describes"
         )
     return found, faults
 

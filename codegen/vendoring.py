@@ -290,7 +290,10 @@ def _check_name(pin: ExtensionPin, room: SchemaRoom) -> None:
     for each in room.pins.extension:
         if (each.name == name) != (each.id == pin.id):
             message = f"schema/ has the extension {each.id} under the name {each.name}"
-            hint = "Use that name with that identifier, or another name with another identifier."
+            hint = (
+                f"To add a version of this extension, give the name {each.name} and `--id {each.id}`. To add another "
+                "extension, choose a new name and a new identifier."
+            )
             raise Refused([Diagnostic(code="MG304", message=message, hint=hint)])
 
 

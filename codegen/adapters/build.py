@@ -65,6 +65,11 @@ def plan_draft(room: SchemaRoom, source: Source, changes: Path | None, *, writes
         # The file has the entries, so the hints do not repeat them.
         missing = [msgspec.structs.replace(each, hint=hint) for each in missing]
         missing.insert(0, Diagnostic(code="MG501", message=said, hint=hint))
+    elif changes is None:  # the entries of the hints would belong into a file that the user does not have
+        hint = (
+            "Add `--changes FILE`. If FILE does not exist, `mcpgen build` writes it with an entry for each such change."
+        )
+        missing = [msgspec.structs.replace(each, hint=hint) for each in missing]
     findings = missing or plan.rules.unused()
     if findings:
         raise Refused(findings)

@@ -360,8 +360,8 @@ STEP = Step(
         Change(
             name="several-blocks",
             says=(
-                "2025-06-18 has one content block, not a list, in a sampling result, and in a sampling message that a "
-                "program converts alone: several blocks become one text, with a note for each image or audio; if all "
+                "2025-06-18 has one content block, not a list, in a sampling result, and in a sampling message that is "
+                "not part of a request: several blocks become one text, with a note for each image or audio; if all "
                 "blocks are images or audio, only the first block is kept; an empty list becomes an empty text."
             ),
             spec="2025-11-25, client/sampling#sampling-with-tools",

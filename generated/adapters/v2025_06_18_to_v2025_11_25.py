@@ -50,7 +50,7 @@ The changes, apart from new optional keys:
 * tool-blocks: 2025-06-18 has no tool calls or tool results in sampling messages: each becomes text.
   https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#multi-turn-tool-loop
 * several-blocks: 2025-06-18 has one content block, not a list, in a sampling result, and in a sampling message
-  that a program converts alone: several blocks become one text, with a note for each image or audio; if all blocks are
+  that is not part of a request: several blocks become one text, with a note for each image or audio; if all blocks are
   images or audio, only the first block is kept; an empty list becomes an empty text.
   https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#sampling-with-tools
 * messages-of-several-blocks: 2025-06-18 has one content block in each message of a sampling request: a message

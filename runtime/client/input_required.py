@@ -173,10 +173,11 @@ async def collect_input(
         reason = f"it has {count} requests, more than `max_in_flight` ({limits.max_in_flight})"
         raise refused_result(session, method, reason, "/inputRequests")
     if session.input_count + count > limits.max_in_flight:
-        reason = "the client would handle more than `max_in_flight` requests of the server, with those of other calls"
+        reason = f"its requests and those of other open calls are more than `max_in_flight` ({limits.max_in_flight})"
         raise refused_result(session, method, reason, "/inputRequests")
     if session.input_bytes + size > limits.max_in_flight_bytes:
-        reason = "the requests of the server, with those of other calls, are too large (`max_in_flight_bytes`)"
+        most = limits.max_in_flight_bytes
+        reason = f"its requests and those of other open calls take more than `max_in_flight_bytes` ({most})"
         raise refused_result(session, method, reason, "/inputRequests")
     session.input_count += count
     session.input_bytes += size

@@ -162,7 +162,7 @@ def test_what_does_not_fit_is_left_out_with_its_place_and_reason(tmp_path: Path)
     assert "the code -32001, which is used instead of -32020" in unfit["/$defs/HeaderMismatchError"]
     assert "correct it in the document" in hints["/$defs/HeaderMismatchError"]  # an overlay would contradict it
     assert "no UnsupportedProtocolVersionError" in unfit[""]
-    assert "state it in your overlay" in hints[""]
+    assert "into your overlay" in hints[""]
     assert (-32001, -32050) == (codes["HEADER_MISMATCH"], codes["BUSY"])
     assert "UNSUPPORTED_PROTOCOL_VERSION" not in codes
 

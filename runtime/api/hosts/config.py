@@ -289,7 +289,7 @@ def _transport_kind(given: Mapping[str, Any], ignored: tuple[str, ...]) -> str:
     named = given.get("type")
     if named is not None and named not in _STDIO | _HTTP:
         shown = printable(named[:40]) if isinstance(named, str) else _kind(named)
-        raise _EntryError(f"`type` is {shown}, but must be stdio, http or sse")
+        raise _EntryError(f"`type` is {shown}; write stdio, http or sse")
     kinds = [each for each in ("command", "url") if given.get(each) is not None]
     if named is not None:
         expected = "command" if named in _STDIO else "url"

@@ -189,8 +189,8 @@ class HttpProtocol:
             LEGACY_SERVERS.discard(self._identity)  # until `_initialize` finds it again
             shown = self._requests.address.shown
             raise RequestLost(
-                f"{message.method} was not sent, because {shown} used HTTP+SSE before, which has no such request; if "
-                "the server is newer now, connect again"
+                f"{message.method} was not sent, because {shown} used HTTP+SSE at an earlier connection, and HTTP+SSE "
+                "has no requests without a session; if the server is newer now, connect again"
             )
         self._revision = message.revision or self._revision
         param_headers, listings = self.incoming.param_headers, self._listings

@@ -1023,6 +1023,13 @@ async def test_metadata_is_looked_for_at_all_urls_though_one_fails_or_has_that_o
 # --- no person, and no secrets
 
 
+async def test_a_program_without_a_person_is_not_told_to_log_in_where_there_is_no_login_page() -> None:
+    async with login_world() as world:
+        del world.metadata["authorization_endpoint"]
+        with pytest.raises(LoginFailed, match="has no login page; use ClientCredentials"):
+            await greet(world, world.oauth(interactive=False))
+
+
 async def test_without_a_person_a_login_is_needed_and_nothing_is_registered() -> None:
     async with login_world() as world:
         with pytest.raises(LoginNeeded, match="log in once with the same options of OAuth, but with interactive=True"):

@@ -34,7 +34,7 @@ from mcpgen.runtime.http.auth.scopes import needs_step_up, selected_scopes, step
 from mcpgen.runtime.http.client.auth.address_guard import AddressGuard
 from mcpgen.runtime.http.client.auth.auth_requests import AuthRequests
 from mcpgen.runtime.http.client.auth.bindings import bound_issuer, check_binding
-from mcpgen.runtime.http.client.auth.code_login import CodeLogin
+from mcpgen.runtime.http.client.auth.code_login import CodeLogin, login_page
 from mcpgen.runtime.http.client.auth.credentials import OAuth, tokens_key
 from mcpgen.runtime.http.client.auth.machine_grants import machine_tokens
 from mcpgen.runtime.http.client.auth.server_discovery import discover
@@ -356,6 +356,7 @@ class AccessTokens:
             self._has_no_server = True  # the 401 itself says best what is wrong
             return
         else:
+            login_page(found.metadata)  # without one, `mcpgen login` does not help
             raise LoginNeeded(self._address.shown, shares_tokens=credentials.shares_tokens)
         await self._keep(tokens)
 

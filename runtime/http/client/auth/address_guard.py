@@ -50,8 +50,8 @@ class RefusedHost(OSError):  # noqa: N818 (what it is)
     """All addresses of a host are refused."""
 
     reason: ClassVar[str] = (
-        "its address belongs to this machine or a private network, and the MCP server is elsewhere; if you trust the "
-        "authorization server, pass its URL as `issuer`"
+        "its address is not public, and the MCP server has no verified address of the same kind (private network, or "
+        "this machine); if you trust the authorization server, pass its URL as `issuer`"
     )
 
     def __init__(self) -> None:

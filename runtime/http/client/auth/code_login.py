@@ -36,6 +36,7 @@ from mcpgen.runtime.http.errors import LoginFailed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mcpgen.runtime.http.auth.discovery import ServerMetadata
     from mcpgen.runtime.http.auth.grants import Tokens
     from mcpgen.runtime.http.auth.proofs import ProofKey
     from mcpgen.runtime.http.auth.registration import RegistrationKind
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.client.auth.loopback_receiver import LoopbackReceiver
     from mcpgen.runtime.http.client.auth.server_discovery import Discovery
 
-__all__ = ["CodeLogin"]
+__all__ = ["CodeLogin", "login_page"]
 
 _NO_SERVER: Final = (
     "the server wants credentials, but names no authorization server; if it takes a token or a key, pass "
@@ -91,10 +92,7 @@ class CodeLogin:
         if not self._found.is_guess and not self._oauth.assume_pkce:
             check_pkce(self._metadata)
         self._guard.check_url(self._metadata.token_endpoint, "the token endpoint")  # before a person is asked
-        if self._metadata.authorization_endpoint is None:
-            raise LoginFailed(
-                f"the authorization server {self._metadata.issuer!r} has no login page; use ClientCredentials"
-            )
+        login_page(self._metadata)  # before the client registers
         known = await self._stored_client()
         port = 0 if known is None else urlsplit(known.redirect_uri).port or 0
         async with AsyncExitStack() as stack:
@@ -160,7 +158,7 @@ class CodeLogin:
             query["prompt"] = "consent"  # OpenID Connect, section 11: without it, the scope is ignored
         if self._found.resource is not None:
             query["resource"] = self._found.resource
-        page = self._metadata.authorization_endpoint or ""
+        page = login_page(self._metadata)
         self._guard.check_url(page, "the login page")
         if "#" in page:
             raise LoginFailed("the URL of the login page has a fragment; do not log in")
@@ -239,3 +237,14 @@ class CodeLogin:
         return registration_kind(
             client_id=oauth.client_id, document_url=oauth.client_metadata_url, metadata=self._metadata
         )
+
+
+def login_page(metadata: ServerMetadata) -> str:
+    """Return the URL of the login page.
+
+    Raises:
+        LoginFailed: There is none.
+    """
+    if metadata.authorization_endpoint is None:
+        raise LoginFailed(f"the authorization server {metadata.issuer!r} has no login page; use ClientCredentials")
+    return metadata.authorization_endpoint
