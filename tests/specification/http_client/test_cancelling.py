@@ -277,6 +277,7 @@ async def test_clients_that_share_an_httpx_client_leave_it_open() -> None:
         assert 1 == server.connections
 
 
+@spec("2026-07-28", "basic/patterns/cancellation#transport-specific-cancellation")
 async def test_responses_to_calls_that_were_answered_elsewhere_do_not_stay_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
