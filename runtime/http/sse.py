@@ -41,7 +41,7 @@ _MAX_ID_BYTES: Final = 8192
 
 _BOM: Final = b"\xef\xbb\xbf"
 _DATA: Final = b"data: "
-_DATA_STARTS: Final = (b"data", _BOM + b"data")
+_DATA_STARTS: Final = (b"data:", _BOM + b"data:")
 
 # What is kept of a line that is no data, until its end has come. The id is the longest value that is used.
 _MAX_FIELD_BYTES: Final = 2 * _MAX_ID_BYTES

@@ -191,7 +191,7 @@ class HttpChannel:
             if not message.is_cancelled:
                 await self._send_request(pending)
         except McpgenError as failure:
-            self._fail(message, failure)
+            self._fail(message, failure.with_traceback(None))  # its frames have the message, and what was read
         except Exception as failure:  # noqa: BLE001 (the boundary: a user's `httpx.Auth`, or a bug)
             _LOG.exception("%s could not be sent", message.method)
             lost = RequestLost(f"{message.method} could not be sent: {failure!r}")

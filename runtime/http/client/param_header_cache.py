@@ -18,6 +18,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from mcpgen.runtime.errors import printable
 from mcpgen.runtime.http.client.outgoing_messages import LIST_TOOLS, message_headers, transport_request
+from mcpgen.runtime.limits import MAX_CURSOR_CHARS
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import Response
 from mcpgen.runtime.protocol.param_headers import KEY, InvalidParamHeader, ParamHeaders, param_headers_of
@@ -142,7 +143,7 @@ async def list_tools_again(posts: PostRequests, call: OutgoingMessage, max_pages
             cursor = msgspec.json.decode(request.answer.result, type=_Page).next_cursor
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return
-        if not isinstance(cursor, str):
+        if not isinstance(cursor, str) or len(cursor) > MAX_CURSOR_CHARS:
             return
         params = {**params, "cursor": cursor}
 

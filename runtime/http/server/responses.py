@@ -13,6 +13,7 @@ from msgspec import UNSET
 from mcpgen.runtime.http.server.response_buffer import SMALL_BYTES
 from mcpgen.runtime.http.server.timeouts import with_timeout
 from mcpgen.runtime.http.sse import KEEP_ALIVE
+from mcpgen.runtime.limits import MAX_ID_CHARS
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import Error
 from mcpgen.runtime.protocol.negotiation import unsupported_revision
@@ -194,10 +195,12 @@ async def send_error(  # noqa: PLR0913 (the parts of an error, and of a response
 
     Spec:
         2025-11-25, basic/index, "Error Responses": MUST include the same ID as the request; basic/transports, "Sending
-        Messages to the Server": without an id if the message is no request.
+        Messages to the Server": without an id if the message is no request. An id beyond `MAX_ID_CHARS` is left out.
     """
     if request_id is UNSET and body:
         request_id = envelope.request_id_in(body)
+    if isinstance(request_id, str) and len(request_id) > MAX_ID_CHARS:
+        request_id = UNSET  # no limit counts this response, and the client need not read it
     if status in REFUSALS:
         REFUSALS[status] += 1
     error = Error(code, reason) if data is None else Error(code, reason, data)

@@ -43,6 +43,15 @@ async def test_the_stateless_revision_is_named_only_for_what_it_has(message: obj
     assert (400, advice) == (answer.status_code, answer.json()["error"]["message"])
 
 
+async def test_a_refusal_does_not_repeat_an_id_of_any_length() -> None:
+    async with client(Server("sessions")) as http:
+        longest = await http.post("/mcp", json=PING | {"id": "x" * 1024})
+        longer = await http.post("/mcp", json=PING | {"id": "x" * 1025})
+
+    assert "x" * 1024 == longest.json()["id"]
+    assert (400, None) == (longer.status_code, longer.json().get("id"))
+
+
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 async def test_a_stream_or_an_end_without_a_session_needs_its_id(method: str) -> None:
     async with client(Server("sessions")) as http:

@@ -280,6 +280,19 @@ async def test_a_connection_is_read_when_its_request_has_arrived_so_that_its_end
     assert not connection.wire.is_paused
 
 
+async def test_a_request_is_not_read_while_the_client_does_not_read_the_answer_before() -> None:
+    async with opened(start(), part(b"")) as connection:
+        connection.protocol.pause_writing()
+        connection.protocol.data_received(ASKED)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        read = len(connection.received)
+        connection.protocol.resume_writing()
+        await connection.answered.wait()
+
+    assert (1, 2) == (read, len(connection.received))
+
+
 async def test_the_application_gets_the_request() -> None:
     async with opened(start(), part(b"")) as connection:
         await connection.ask(ASKED[:-3], ASKED[-3:])

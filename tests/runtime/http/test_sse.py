@@ -389,7 +389,7 @@ def test_replacement_characters_count_as_what_they_take() -> None:
         reader.feed(b"data: " + b"\xff" * 11 + b"\n\n")
 
 
-@pytest.mark.parametrize("line", [b": ", b"event: ", b"unknown: "])
+@pytest.mark.parametrize("line", [b": ", b"event: ", b"unknown: ", b"database: ", b"data "])
 def test_a_line_that_is_not_kept_may_not_be_too_long_either(line: bytes) -> None:
     reader = EventReader(max_event_bytes=100_000)
     reader.feed(line)
@@ -416,6 +416,21 @@ def test_the_longest_message_fits_by_default() -> None:
 def test_a_reader_needs_room(limit: int) -> None:
     with pytest.raises(UsageError, match="max_event_bytes"):
         EventReader(max_event_bytes=limit)
+
+
+@pytest.mark.parametrize("line", [b"event: ", b"database: "])
+def test_of_a_line_that_is_no_data_the_beginning_is_kept(line: bytes) -> None:
+    reader = EventReader(max_event_bytes=1_000_000)
+    tracemalloc.start()
+    try:
+        reader.feed(line)
+        for _ in range(90):
+            reader.feed(b"y" * 10_000)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert kept < 50_000
 
 
 @pytest.mark.parametrize("chunk", [b"x" * 65536, b"data\n" * 13000, b"event: " + b"x" * 60000 + b"\n"])

@@ -6,6 +6,7 @@ import gc
 import gzip
 import json
 import logging
+import traceback
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -424,6 +425,21 @@ async def test_a_connection_that_breaks_before_there_is_an_answer_costs_one_requ
             await calling.outcome()
 
         await still_there(client, server)
+
+
+@spec("2026-07-28", "basic/transports/streamable-http#sending-messages")
+async def test_a_lost_request_does_not_keep_what_was_read_of_its_answer() -> None:
+    async with opened(NEWEST) as (client, server):
+        calling = server.start(client.call_tool("a"))
+        asked = await server.hear(method="tools/call")
+        await asked.begin()
+        await asked.chunk(b"data: {")
+        await asked.cut()
+        with pytest.raises(RequestLost) as caught:
+            await calling.outcome()
+
+    frames = [each for each, _ in traceback.walk_tb(caught.value.__traceback__)]
+    assert "runtime/http/" not in "".join(each.f_code.co_filename for each in frames)
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#sending-messages")
