@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -221,8 +222,9 @@ class _LoggedExchange:
         self._send = send
         self._begin = time.monotonic()
         self._label = f"{scope['method']} {_short(scope['path'])}"
-        self._request = bytearray()
-        self._response = bytearray()
+        self._request: bytearray | None = bytearray()  # None if it is not decoded
+        self._response: bytearray | None = bytearray()
+        self._is_get = scope["method"] == "GET"
         self._status = 0
         self._is_read = False
 
@@ -230,8 +232,7 @@ class _LoggedExchange:
         """Return the next part of the request. Log the request when it is complete."""
         event = await self._receive()
         if event["type"] == "http.request" and not self._is_read:
-            if len(self._request) <= _MAX_BODY_BYTES:
-                self._request += event.get("body", b"")
+            self._request = _extended(self._request, event.get("body", b""))
             if not event.get("more_body", False):
                 self._came()
         return event
@@ -247,9 +248,10 @@ class _LoggedExchange:
         """Send a part of the response. Log the response when it is complete."""
         if event["type"] == "http.response.start":
             self._status = event["status"]
+            if self._is_get and self._status == HTTPStatus.OK:  # a stream, whose messages are not shown
+                self._response = None
         elif event["type"] == "http.response.body":
-            if len(self._response) <= _MAX_BODY_BYTES:
-                self._response += event.get("body", b"")
+            self._response = _extended(self._response, event.get("body", b""))
             if not event.get("more_body", False):
                 self._went()
         await self._send(event)
@@ -261,10 +263,18 @@ class _LoggedExchange:
         found = ", ".join(each for each in outcomes if each != "ok")
         _write(f"← {self._label}  {self._status}{f', {found}' if found else ''}, {_duration(self._begin)}")
 
-    def _messages(self, body: bytearray) -> Iterator[Message]:
-        if len(body) <= _MAX_BODY_BYTES:
+    def _messages(self, body: bytearray | None) -> Iterator[Message]:
+        if body is not None:
             data = bytes(body)
             lines = data.splitlines() if data.startswith((b"event:", b"data:", b"id:", b":")) else [b"data:" + data]
             for each in lines:
                 if each.startswith(b"data:"):
                     yield from messages_of(each.removeprefix(b"data:").strip())
+
+
+def _extended(body: bytearray | None, part: bytes) -> bytearray | None:
+    """Return *body* with *part*; None if it is not decoded, because it is too large."""
+    if body is None or len(body) + len(part) > _MAX_BODY_BYTES:
+        return None
+    body += part
+    return body

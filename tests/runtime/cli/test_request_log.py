@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tracemalloc
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -180,3 +181,28 @@ async def test_a_batch_that_is_far_too_long_has_no_lines(lines: Callable[[], lis
         await wire.receive()
 
     assert lines() == []
+
+
+@pytest.mark.parametrize(("method", "parts"), [("GET", [4_000] * 200), ("POST", [900_000, 200_000])])
+async def test_of_long_streams_nothing_is_kept(method: str, parts: list[int]) -> None:
+    kept: list[int] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        del scope, receive
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for each in parts:
+            await send({"type": "http.response.body", "body": bytes(each), "more_body": True})
+        kept.append(tracemalloc.get_traced_memory()[0])
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(_: object) -> None: ...
+
+    tracemalloc.start()
+    try:
+        await LoggedApplication(app)({"type": "http", "method": method, "path": "/mcp"}, receive, send)
+    finally:
+        tracemalloc.stop()
+
+    assert kept[0] < 100_000
