@@ -285,7 +285,8 @@ class Changes:
             "notifications": {**msgspec.to_builtins(stream.wanted), **self._extensions},
         }
         peer_meta = session.features.meta(revision) if revision != NEWEST else None
-        encoded = stream.requested_with(ask.params(params, peer_meta))
+        encoded = ask.params(params, peer_meta)
+        stream.note_request(encoded)
         self._request = session.send(LISTEN, encoded, stream=stream)
         seconds = session.limits.call_seconds
         with anyio.move_on_after(seconds) as scope:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from mcpgen.runtime.client.incoming_requests import BatchResponse, IncomingRequests
+from mcpgen.runtime.client.batch_response import BatchResponse
+from mcpgen.runtime.client.incoming_requests import IncomingRequests
 from mcpgen.runtime.client.notifications import handle_notification
 from mcpgen.runtime.errors import MalformedFrame, printable
 from mcpgen.runtime.protocol import envelope

@@ -148,11 +148,10 @@ class ChangeStream:
         self._queued_chars -= 0 if change.uri is None else len(change.uri)
         return change
 
-    def requested_with(self, params: bytes | UnsetType) -> bytes | UnsetType:
-        """Return the encoded *params* of the request that opens the stream, which bound its acknowledgement."""
+    def note_request(self, params: bytes | UnsetType) -> None:
+        """Bound the acknowledgement by the encoded *params* of the request that opens the stream."""
         size = 0 if isinstance(params, UnsetType) else len(params)
         self.max_acknowledged_bytes = _ACKNOWLEDGED_BYTES + _ESCAPE_BYTES * size
-        return params
 
     def close(self, failure: Exception | None = None) -> None:
         """Close the stream. Queued changes can still be taken."""

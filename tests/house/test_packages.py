@@ -273,7 +273,7 @@ SHELLS = {
     "http/server/handler_host.py",
     "http/server/post_request.py",
     "http/server/read_turns.py",
-    "http/server/replaced_streams.py",
+    "http/server/earlier_streams.py",
     "http/server/request_body.py",
     "http/server/request_cycle.py",
     "http/server/shared_task.py",

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
+from mcpgen.runtime.cli.server.wrapped_server import WrappedServer
 from mcpgen.runtime.server.connection import Connection
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
-    from mcpgen.runtime.limits import Limits
     from mcpgen.runtime.transports.interfaces import Endpoint, MessageWriter, ServerInterface
     from mcpgen.runtime.transports.spawner import Spawner
 
@@ -26,19 +24,10 @@ def with_continued_ids(server: ServerInterface) -> ServerInterface:
     return server if last_asked == "0" else _ContinuedIds(server, int(last_asked))
 
 
-class _ContinuedIds:
+class _ContinuedIds(WrappedServer):
     def __init__(self, server: ServerInterface, last_asked: int) -> None:
-        self._server = server
+        super().__init__(server)
         self._last_asked = last_asked
-
-    @property
-    def limits(self) -> Limits:
-        """Those of the server."""
-        return self._server.limits
-
-    def running(self) -> AbstractAsyncContextManager[object]:
-        """Keep the server's lifespan open within the block."""
-        return self._server.running()
 
     def connect(self, writer: MessageWriter, spawner: Spawner, /) -> Endpoint:
         """Return a new connection of the server."""

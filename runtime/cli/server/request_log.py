@@ -11,15 +11,14 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.cli.client.terminal import Screen
+from mcpgen.runtime.cli.server.wrapped_server import WrappedServer
 from mcpgen.runtime.cli.terminal_text import escaped_line
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
-    from contextlib import AbstractAsyncContextManager
 
-    from mcpgen.runtime.limits import Limits
     from mcpgen.runtime.protocol.framing import Frame, OversizedLine
-    from mcpgen.runtime.transports.interfaces import Endpoint, MessageWriter, ServerInterface
+    from mcpgen.runtime.transports.interfaces import Endpoint, MessageWriter
     from mcpgen.runtime.transports.spawner import Spawner
 
     Event = MutableMapping[str, Any]
@@ -147,20 +146,8 @@ def _duration(begin: float) -> str:
     return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"
 
 
-class LoggedServer:
+class LoggedServer(WrappedServer):
     """A server on stdio whose requests are logged. It is a `ServerInterface`."""
-
-    def __init__(self, server: ServerInterface) -> None:
-        self._server = server
-
-    @property
-    def limits(self) -> Limits:
-        """Those of the server."""
-        return self._server.limits
-
-    def running(self) -> AbstractAsyncContextManager[object]:
-        """Keep the server's lifespan open within the block."""
-        return self._server.running()
 
     def connect(self, writer: MessageWriter, spawner: Spawner, /) -> Endpoint:
         """Return a new connection of the server, which is logged."""

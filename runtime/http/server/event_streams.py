@@ -27,7 +27,7 @@ from mcpgen.runtime.protocol.envelope import encode_notification
 from mcpgen.runtime.server.event_store import EventStore, event_id
 from mcpgen.runtime.server.request_results import wait_for_client
 
-__all__ = ["EventStream"]
+__all__ = ["EventStream", "is_get_stream"]
 
 # What a message that waits takes beside its bytes.
 _WAITING_BYTES: Final = 120
@@ -266,3 +266,8 @@ class EventStream(Struct, eq=False):
 
     def _encode(self, number: int, message: bytes, retry_ms: int | None = None) -> bytes:
         return encode_event(message, event_id=event_id(self.name, number), retry_ms=retry_ms)
+
+
+def is_get_stream(name: str) -> bool:
+    """Return whether *name* is that of a GET stream of a session: its count begins with 0."""
+    return name.rpartition(".")[2].startswith("0")

@@ -19,9 +19,9 @@ from itertools import dropwhile
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from mcpgen.generated.registry import REVISIONS, Labels
-from mcpgen.runtime.http.server.event_streams import EventStream
+from mcpgen.runtime.http.server.earlier_streams import EarlierStreams, forget_streams
+from mcpgen.runtime.http.server.event_streams import EventStream, is_get_stream
 from mcpgen.runtime.http.server.open_requests import CountedConnection
-from mcpgen.runtime.http.server.replaced_streams import ReplacedStreams, forget_streams
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.http.server.task_streams import TaskStreams, task_mark
 from mcpgen.runtime.server.dispatcher import take, take_batch
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.quota import Entry, Quota
     from mcpgen.runtime.transports.spawner import Spawner
 
-__all__ = ["BUSY", "HALF_OPEN", "IDLE", "HttpSession", "is_get_stream"]
+__all__ = ["BUSY", "HALF_OPEN", "IDLE", "HttpSession"]
 
 T = TypeVar("T")
 
@@ -52,9 +52,6 @@ BUSY: Final = 2
 # 2025-11-25, changelog: a server may close a connection after an event without data, which tells the client an id to
 # resume with. Clients of earlier revisions may take such an event for a broken message.
 _POLLING: Final = Labels(each.label for each in dropwhile(lambda each: each.label != "2025-11-25", REVISIONS))
-
-# Each takes 160 bytes, which no limit counts, and there may be 10,000 sessions. The store drops older ones by itself.
-_MAX_ENDED_STREAMS: Final = 32
 
 
 class HttpSession(CountedConnection):
@@ -81,10 +78,9 @@ class HttpSession(CountedConnection):
 
     __slots__ = (
         "_current_stream",
-        "_ended_streams",
+        "_earlier_streams",
         "_is_batch",
         "_limits",
-        "_replaced_streams",
         "_store",
         "_stream_count",
         "_streams_id",
@@ -124,8 +120,7 @@ class HttpSession(CountedConnection):
         self._stream_count = 0
         self._current_stream: EventStream | None = None  # of the POST that is being read
         self._is_batch = False  # whether that POST is a batch
-        self._ended_streams: list[str] = []  # names of those that the store may still have
-        self._replaced_streams: ReplacedStreams | None = None
+        self._earlier_streams: EarlierStreams | None = None
         self._task_streams: TaskStreams | None = None
 
     @property
@@ -136,11 +131,11 @@ class HttpSession(CountedConnection):
         return self._task_streams
 
     @property
-    def replaced_streams(self) -> ReplacedStreams:
-        """The GET streams that others have replaced; made on first use, since most sessions have none."""
-        if self._replaced_streams is None:
-            self._replaced_streams = ReplacedStreams(self._store)
-        return self._replaced_streams
+    def earlier_streams(self) -> EarlierStreams:
+        """Streams whose events the store may have; made on first use, since most sessions have none."""
+        if self._earlier_streams is None:
+            self._earlier_streams = EarlierStreams(self._store)
+        return self._earlier_streams
 
     @property
     def retry_ms(self) -> int | None:
@@ -256,7 +251,7 @@ class HttpSession(CountedConnection):
             old, has_gap = stream.name, stream.has_gap
             self._stream_count += 1
             last = stream.rename(f"{self._streams_id}.0-{self._stream_count}")
-            lost = [old] if has_gap else self.replaced_streams.add(old, last)
+            lost = [old] if has_gap else self.earlier_streams.add_replaced(old, last)
             if lost:
                 self._spawner.start(forget_streams, self._store, lost)
         stream.attach(response, retry_ms=self.retry_ms, earlier=earlier)
@@ -268,8 +263,8 @@ class HttpSession(CountedConnection):
         """Resume the stream *name* behind the event *number*; return the bytes sent, or None if that fails."""
         if name == self.get_stream.name:
             return await self.get_stream.resume(response, number)
-        if name in self.replaced_streams.names:
-            missed = await self.replaced_streams.missed(name, number)
+        if name in self.earlier_streams.replaced:
+            missed = await self.earlier_streams.missed(name, number)
             if missed is None:
                 return None
             self.open_get_stream(response, missed)
@@ -374,10 +369,8 @@ class HttpSession(CountedConnection):
             each.end()
             each.detach()
         self.streams.clear()
-        names = [*self._ended_streams, *self.replaced_streams.take_all()]
-        stored = [*names, *(each.name for each in streams if each.is_resumable)]
+        stored = [*self.earlier_streams.take_all(), *(each.name for each in streams if each.is_resumable)]
         if stored:
-            self._ended_streams = []
             self._spawner.start(forget_streams, self._store, stored)
 
     def _end(self, stream: EventStream, *, has_answer: bool = False) -> None:
@@ -391,9 +384,8 @@ class HttpSession(CountedConnection):
     def _note_ended(self, stream: EventStream) -> None:
         if stream.has_gap:  # a client must not resume it from the events that the store has
             self._spawner.start(forget_streams, self._store, [stream.name])
-            return
-        self._ended_streams.append(stream.name)
-        del self._ended_streams[:-_MAX_ENDED_STREAMS]
+        else:
+            self.earlier_streams.add_ended(stream.name)
 
     def _stream(self, about: OpenRequest | None) -> EventStream | None:
         """Return the stream of a request, or of the POST that is being read."""
@@ -407,8 +399,3 @@ class HttpSession(CountedConnection):
             return stream
         task = about.task if isinstance(about, Exchange) else None
         return (None if task is None else self.task_streams.find(task_mark(task.task_id))) or self.get_stream
-
-
-def is_get_stream(name: str) -> bool:
-    """Return whether *name* is that of a GET stream of a session: its count begins with 0."""
-    return name.rpartition(".")[2].startswith("0")

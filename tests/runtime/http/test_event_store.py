@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.http.server.replaced_streams import forget_streams
+from mcpgen.runtime.http.server.earlier_streams import forget_streams
 from mcpgen.runtime.http.sse import EventReader, encode_event
 from mcpgen.runtime.server.event_store import (
     EVENT_OVERHEAD_BYTES,

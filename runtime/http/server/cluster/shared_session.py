@@ -19,8 +19,8 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.http.server.client_address import Client
-from mcpgen.runtime.http.server.event_streams import EventStream
-from mcpgen.runtime.http.server.http_session import HttpSession, is_get_stream
+from mcpgen.runtime.http.server.event_streams import EventStream, is_get_stream
+from mcpgen.runtime.http.server.http_session import HttpSession
 from mcpgen.runtime.http.sse import encode_event
 from mcpgen.runtime.protocol.capabilities import client_peer
 from mcpgen.runtime.protocol.messages import Batch, Request
