@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _SHOWN_HASH_DIGITS = 12
 _MODELS = "params, results, contents and all other types inside messages."
 _MESSAGES = "requests, notifications, responses and the unions of these."
-_COPIED = "the version of mcpgen that copies it"
+GENERATING_VERSION = "the version of mcpgen that generates it"  # for who has no checkout of mcpgen
 SUPPORT = "_support"  # the folder of the support package in generated/, and in a package that stands alone
 _SUPPORT_MODULES = ("lazy", "methods", "structs", "unions", "validation")
 
@@ -115,7 +115,7 @@ def pinned_source(room: SchemaRoom, revision: str, *, copied: bool = False) -> S
         if copied
         else f"schema/{revision}/schema.json, {origin}",
         command=f"mcpgen build --revision {revision}{' --out' if copied else ''}",
-        sources=_COPIED if copied else f"schema/{revision}/overlay.toml, schema/docs.toml, codegen/",
+        sources=GENERATING_VERSION if copied else f"schema/{revision}/overlay.toml, schema/docs.toml, codegen/",
     )
 
 
@@ -281,15 +281,19 @@ def generate_registry(room: SchemaRoom) -> dict[str, str]:
 
 
 def _module(source: Source, template: str, *, alone: bool) -> dict[str, str]:
-    place = f"the template {template} (--templates)" if alone else f"templates/{template}"
     made = f" of mcpgen {__version__}" if alone and template == "init.py.jinja" else ""
     return header(
         title=f"MCP {source.revision}",
         command=source.command,
         origin=source.origin,
-        sources=f"{source.sources} or {place}",
+        sources=f"{source.sources} or {template_place(template, alone=alone)}",
         made=made,
     )
+
+
+def template_place(template: str, *, alone: bool) -> str:
+    """Return the place of *template* that a reader can change; a module that is built *alone* is not in mcpgen."""
+    return f"the template {template} (--templates)" if alone else f"templates/{template}"
 
 
 def header(*, title: str, command: str, origin: str, sources: str, made: str = "") -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mcpgen.codegen import ir, names
-from mcpgen.codegen.build import SUPPORT, Package, header, pinned_source
+from mcpgen.codegen.build import GENERATING_VERSION, SUPPORT, Package, header, pinned_source, template_place
 from mcpgen.codegen.canonical import reduce
 from mcpgen.codegen.diagnostics import Refused
 from mcpgen.codegen.docs import Docs, load_docs
@@ -129,7 +129,7 @@ def vendored_extension(room: SchemaRoom, name: str, *, command: str = "") -> Ext
         docs=load_docs(docs) if (docs := folder / "docs.toml").is_file() else Docs(),
         origin=f"{'the document in mcpgen' if command else f'{place}/schema.json'} ({pin.source})",
         command=command or "mcpgen build --all",
-        sources="the version of mcpgen that copies it" if command else f"{place}/, codegen/",
+        sources=GENERATING_VERSION if command else f"{place}/, codegen/",
     )
 
 
@@ -257,8 +257,9 @@ def generate_extension(
     findings = (*noticed, *reader.diagnostics, *claims, *emitter.diagnostics, *stubs.diagnostics)
     if any(each.severity == "error" for each in findings):
         raise Refused(findings)
+    alone = where != Location.in_generated(extension.base)
     rendered = {
-        name: templates.render(template, module=_module(extension, template), **view)
+        name: templates.render(template, module=_module(extension, template, alone=alone), **view)
         for name, (template, view) in views.items()
     }
     return Package(
@@ -307,10 +308,10 @@ def _door(extension: Extension, where: Location, shown: tuple[str, ...]) -> dict
     }
 
 
-def _module(extension: Extension, template: str) -> dict[str, str]:
+def _module(extension: Extension, template: str, *, alone: bool) -> dict[str, str]:
     return header(
         title=f"MCP extension {extension.identifier}",
         command=extension.command,
         origin=extension.origin,
-        sources=f"{extension.sources} or templates/{template}",
+        sources=f"{extension.sources} or {template_place(template, alone=alone)}",
     )

@@ -54,8 +54,8 @@ def register(package: ModuleType | str) -> str:
             "such as my_package.vDRAFT_2027"
         )
     found = _imported(package) if isinstance(package, str) else package
-    ours = [f"{registry.__package__}.{each.package}" for each in registry.REVISIONS]
-    if found.__name__ in (registry.__package__, *ours):
+    ours = {each.label: f"{registry.__package__}.{each.package}" for each in registry.REVISIONS}
+    if found.__name__ in (registry.__package__, *ours.values()):
         raise UsageError(f"`package` is {found.__name__}, which is part of mcpgen; do not register it")
     methods: Any = getattr(found, "methods", None)
     label, era = getattr(methods, "REVISION", None), getattr(methods, "ERA", None)
@@ -64,7 +64,12 @@ def register(package: ModuleType | str) -> str:
         if inner:
             raise UsageError(f"the package {found.__name__} has no bindings itself; name a package in it: {inner}")
         raise UsageError(
-            f"the package {found.__name__} has no bindings of a revision; name a package that `mcpgen build` wrote"
+            f"the package {found.__name__} has no bindings of a revision; name a package that `mcpgen build --schema` "
+            "wrote"
+        )
+    if label in ours:
+        raise UsageError(
+            f"the package {found.__name__} has the bindings of {label}; do not register it, but use {ours[label]}"
         )
     taken = {each.label: each for each in registry.known()}.get(label)
     if taken is not None and taken.package == found.__name__:
@@ -128,7 +133,7 @@ def _register_entry_point(point: EntryPoint) -> None:
     if label is None:
         raise UsageError(
             f"the entry point {point.name} of {GROUP} leads to {point.value}, which has no bindings of a revision; let "
-            "it lead to a package that `mcpgen build` wrote"
+            "it lead to a package that `mcpgen build --schema` wrote"
         )
     if label != point.name:
         raise UsageError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-import traceback
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -13,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 import click
 
 from mcpgen.runtime.api.server import Server
-from mcpgen.runtime.api.server_runner import print_terminal_hint, serve_command, shown_path, stdin_is_terminal
+from mcpgen.runtime.api.server_runner import print_terminal_hint, serve_command, stdin_is_terminal
 from mcpgen.runtime.cli.completion_command import complete_target
 from mcpgen.runtime.cli.server.continued_ids import with_continued_ids
 from mcpgen.runtime.cli.server.http_options import asgi_options, http_options
 from mcpgen.runtime.cli.server.server_object import Unservable, find_server
+from mcpgen.runtime.cli.server.user_tracebacks import place_of, print_traceback, user_frames
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.transports import stdio_server
 from mcpgen.runtime.transports.command_line import is_url
@@ -27,7 +27,7 @@ from mcpgen.runtime.transports.standard_streams import StandardStreams
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from collections.abc import Set as AbstractSet
-    from types import FrameType, ModuleType, TracebackType
+    from types import ModuleType
 
     from mcpgen.runtime.http.server.application import Application
     from mcpgen.runtime.http.server.application_options import Options
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["serve"]
 
-_LIBRARIES: Final = frozenset({"anyio", "asyncio", "contextlib", "importlib", "mcpgen"})
 _NO_PACKAGE: Final = (  # `inspect` and `install` show it too, and take no bare name of a module
     " A file that is loaded alone cannot use relative imports: write `from names import …`, not `from .names import …`."
     " Or serve the module: mcpgen serve package.module:OBJECT"
@@ -152,13 +151,10 @@ def _serve_stdio(server: ServerInterface, target: str, streams: StandardStreams)
         stdio_server.run(server, streams=streams)
     except Exception as error:  # the boundary: the user's code, such as a lifespan, may raise anything
         if isinstance(error, UsageError):
-            raise click.ClickException(f"{_place(error) or f'{target}: '}{error}.") from None
-        if _user_frames(error) is None:  # a defect of ours
+            raise click.ClickException(f"{place_of(error) or f'{target}: '}{error}.") from None
+        if user_frames(error) is None:  # a defect of ours
             raise
-        _print_traceback(error)
-        raise click.ClickException(
-            f"{target}: the server has stopped, because its code raised {type(error).__name__}."
-        ) from None
+        raise _stopped(error, target) from None
 
 
 def _request_log() -> ModuleType:
@@ -206,6 +202,16 @@ def _serve_http(  # noqa: PLR0913 (of `serve_http`)
             .replace("`message_path`", "the path of the messages of HTTP+SSE")
         )
         raise Unservable(f"{message}.") from None
+    except Exception as error:  # as in `_serve_stdio`
+        if user_frames(error) is None:
+            raise
+        raise _stopped(error, target) from None
+
+
+def _stopped(error: Exception, target: str) -> click.ClickException:
+    """Print the traceback of the user's code, which raised *error*, and return the error of the command."""
+    print_traceback(error)
+    return click.ClickException(f"{target}: the server has stopped, because its code raised {type(error).__name__}.")
 
 
 def _import_uvicorn_server() -> ModuleType:
@@ -313,8 +319,8 @@ def _load(origin: str) -> ModuleType:
             text = f"{origin} is not a Python file." if is_other_file else f"There is no file or module {origin}."
             raise Unservable(text) from None
         if isinstance(error, UsageError):
-            raise Unservable(f"{_place(error)}{error}.") from None
-        _print_traceback(error)
+            raise Unservable(f"{place_of(error)}{error}.") from None
+        print_traceback(error)
         is_relative = isinstance(error, ImportError) and "relative import" in str(error)
         hint = _NO_PACKAGE if is_relative else ""
         raise Unservable(f"{origin} cannot be loaded: it raised {type(error).__name__}.{hint}") from None
@@ -363,34 +369,3 @@ def _load_module(name: str) -> ModuleType:
 
 def _is_missing(error: BaseException, name: str) -> bool:
     return isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}.")
-
-
-def _place(error: UsageError) -> str:
-    """Return the line of the user's code that called mcpgen, such as ``server.py:4: ``."""
-    frames = [
-        (frame.f_code.co_filename, line)
-        for frame, line in traceback.walk_tb(error.__traceback__)
-        if not _is_library(frame)
-    ]
-    if not frames:
-        return ""
-    file, line = frames[-1]
-    return f"{shown_path(file)}:{line}: "
-
-
-def _print_traceback(error: BaseException) -> None:
-    """Print the traceback of *error* from the user's code on."""
-    traceback.print_exception(type(error), error, _user_frames(error))
-
-
-def _user_frames(error: BaseException) -> TracebackType | None:
-    """Return the traceback of *error* from the user's code on; None if that has no part in it."""
-    entry = error.__traceback__
-    while entry is not None and _is_library(entry.tb_frame):
-        entry = entry.tb_next
-    return entry
-
-
-def _is_library(frame: FrameType) -> bool:
-    """Whether *frame* is of mcpgen, or of what loads and runs the user's code for it."""
-    return frame.f_globals.get("__name__", "").partition(".")[0] in _LIBRARIES

@@ -87,6 +87,9 @@ def test_vendored_revisions_are_built_wherever_one_is(elsewhere: Path) -> None:
 
     assert 0 == result.exit_code
     assert ["v2024_11_05", "v2025_03_26"] == sorted(path.name for path in (elsewhere / "deep" / "out").iterdir())
+    models = (elsewhere / "deep" / "out" / "v2024_11_05" / "models.py").read_text(encoding="utf-8")
+    changeable = "the version of mcpgen that generates it or the template models.py.jinja (--templates)"
+    assert f"\nTo change this file, change {changeable}.\n" in models
 
 
 def test_a_document_that_is_the_vendored_one_gets_its_overlay(tmp_path: Path) -> None:

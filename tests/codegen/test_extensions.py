@@ -218,6 +218,15 @@ def test_an_extension_can_have_models_only(tmp_path: Path) -> None:
     assert ["__init__.py", "models.py"] == sorted(path.name for path in (tmp_path / "out" / "rooms").glob("*.py"))
 
 
+def test_the_head_of_a_module_names_what_its_user_can_change(tmp_path: Path) -> None:
+    built(tmp_path, overlay="models_only = true\n", Room=obj(name=STRING))
+    head = (tmp_path / "out" / "rooms" / "models.py").read_text(encoding="utf-8")
+
+    assert (
+        "\nTo change this file, change rooms.json, rooms.toml or the template models.py.jinja (--templates).\n" in head
+    )
+
+
 def test_a_copied_base_needs_msgspec_alone(tmp_path: Path) -> None:
     result = run(tmp_path, {"$defs": {"Annotations": ANNOTATIONS, "Room": obj(icon=ref("Icon"))}}, "--copy-base")
     program = (

@@ -210,13 +210,20 @@ def test_a_key_of_the_draft_from_an_older_peer_is_checked(folder: Path) -> None:
     [
         ("mcpgen.register('mcpgen.generated.v2025_11_25')", "v2025_11_25, which is part of mcpgen; do not register it"),
         ("mcpgen.register('mcpgen.generated')", "mcpgen.generated, which is part of mcpgen; do not register it"),
-        ("mcpgen.register('json')", "the package json has no bindings of a revision"),
+        (
+            "mcpgen.register('mcpgen.generated.extensions.tasks')",
+            "has no bindings of a revision; name a package that `mcpgen build --schema` wrote",
+        ),
         ("mcpgen.register('no_such.package')", "there is no package no_such; install it, or add the folder"),
         (
             "mcpgen.register('mcpgen.generated.v2025')",
             "no package mcpgen.generated.v2025; name a package that `mcpgen build --schema` wrote",
         ),
         ("mcpgen.register(vnext); vnext.__name__ = 'other'; mcpgen.register(vnext)", "is taken"),
+        (
+            "vnext.methods.REVISION = '2025-11-25'; mcpgen.register(vnext)",
+            "vnext has the bindings of 2025-11-25; do not register it, but use mcpgen.generated.v2025_11_25",
+        ),
         ("Server('x', version='1', revisions=['next'])", "unknown revision 'next'"),
         ("Server('x', version='1', handlers=vnext.ServerHandlers())", "call `mcpgen.register` first"),
         (

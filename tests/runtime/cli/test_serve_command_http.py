@@ -59,6 +59,26 @@ def test_what_makes_no_sense_is_explained(options: list[str], reason: str, tmp_p
     assert reason in done.output
 
 
+def test_a_lifespan_that_raises_shows_its_own_traceback(tmp_path: Path) -> None:
+    program = tmp_path / "demo.py"
+    program.write_text(
+        "from contextlib import asynccontextmanager\nfrom mcpgen import Server\n\n\n"
+        "@asynccontextmanager\nasync def life(_):\n    yield 1 / 0\n\n\nserver = Server('demo', lifespan=life)\n",
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-m", "mcpgen", "serve", "demo.py", "--http", "127.0.0.1:0"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+
+    assert 1 == done.returncode
+    head, frame, *_ = done.stderr.splitlines()
+    assert "Traceback (most recent call last):" == head
+    assert "demo.py" in frame
+    assert done.stderr.endswith(
+        "ZeroDivisionError: division by zero\n"
+        "Error: demo.py: the server has stopped, because its code raised ZeroDivisionError.\n"
+    )
+
+
 def test_redis_without_its_extra_is_told_as_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "redis.asyncio", None)
     done = CliRunner().invoke(serve, ["demo.py", "--http", "127.0.0.1:0", "--redis", "redis://127.0.0.1"])
