@@ -282,9 +282,7 @@ def _checked(given: Mapping[str, Any], ignored: tuple[str, ...]) -> dict[str, An
                 used[key] = _text(key, value)
     if kind == "command" and not used["command"]:
         raise _EntryError("`command` is empty")
-    if "cwd" in used:
-        used["cwd"] = _cwd(used["cwd"])
-    return used
+    return used | {"cwd": _cwd(used["cwd"])} if "cwd" in used else used
 
 
 def _cwd(folder: str) -> str:
@@ -296,9 +294,9 @@ def _cwd(folder: str) -> str:
     try:
         found = Path(folder).expanduser()
         found.is_dir()
+        return str(found)
     except (OSError, RuntimeError):  # such as a name that is too long; RuntimeError: there is no such user
         raise _EntryError("`cwd` is not a folder; correct it in the configuration") from None
-    return str(found)
 
 
 def _transport_kind(given: Mapping[str, Any], ignored: tuple[str, ...]) -> str:
