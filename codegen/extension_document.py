@@ -94,7 +94,7 @@ def completed(document: dict[str, Any], base: Base, overlay: Overlay, shared: Sh
     if base.address:
         _use_base(own, published, re.compile(rf"(?:{base.address})#/(?:\$defs|definitions)/([^/]+)"), home)
     # A copy of an official definition gets the corrections of the base.
-    copied = {name for name in own if name in published and _same(reduce(own[name]), reduce(published[name]))}
+    copied = {name for name in own if name in published and _is_copy(own[name], published[name])}
     definitions = {name: each for name, each in own.items() if name not in copied}
     root = {name: each for name, each in document.items() if name not in _HOMES}
     applied = apply_overlay({**root, home: {**inherited, **definitions}}, overlay, shared)
@@ -165,6 +165,11 @@ def _text(schema: dict[str, Any]) -> str:
     return json.dumps({key: each for key, each in schema.items() if key not in ANNOTATIONS}, sort_keys=True)
 
 
+def _is_copy(own: Json, published: dict[str, Any]) -> bool:
+    """Whether *own*, which is not checked yet, is the definition *published*, apart from descriptions."""
+    return isinstance(own, dict) and _same(reduce(own), reduce(published))
+
+
 def _same(one: Json, other: Json) -> bool:
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
@@ -207,7 +212,7 @@ def _use_base(own: dict[str, Any], published: Mapping[str, Any], address: re.Pat
         reference = schema.get("$ref")
         found = address.fullmatch(reference) if isinstance(reference, str) else None
         name = found[1] if found else ""
-        if name in published and (name not in own or _same(reduce(own[name]), reduce(published[name]))):
+        if name in published and (name not in own or _is_copy(own[name], published[name])):
             schema["$ref"] = f"#/{home}/{name}"
 
 

@@ -212,7 +212,8 @@ def _pattern(value: Json) -> Iterator[Fault]:
         hint = r"In the character class, write \[ for [, \- for a second -, and one &, | or ~ instead of two."
         yield Fault("MG115", message, hint)
         return
-    except (re.error, OverflowError, RecursionError) as error:
+    # ValueError: flags that contradict each other, or a number with more digits than Python converts.
+    except (re.error, ValueError, OverflowError, RecursionError) as error:
         message = f"{shown(value)} is not a regular expression in Python: {str(error)[:_LONGEST_SHOWN]}"
         yield Fault("MG115", message, "Use only syntax that ECMA-262 and Python share.")
         return

@@ -319,6 +319,8 @@ REFUSED: list[tuple[Any, list[tuple[str, str]]]] = [
     ({"pattern": "[a&&b]"}, [("MG115", "/pattern")]),
     ({"pattern": "(" * 5000 + ")" * 5000}, [("MG115", "/pattern")]),
     ({"pattern": "a{99999999999999}"}, [("MG115", "/pattern")]),
+    ({"pattern": f"a{{{'9' * 5000}}}"}, [("MG115", "/pattern")]),
+    ({"pattern": "(?a)(?u)a"}, [("MG115", "/pattern")]),
     ({"pattern": r"a\Z"}, [("MG115", "/pattern")]),
     ({"pattern": r"\Aa"}, [("MG115", "/pattern")]),
     ({"pattern": "(?x) a"}, [("MG115", "/pattern")]),

@@ -284,6 +284,12 @@ def test_options_of_extensions_need_an_extension(tmp_path: Path) -> None:
     assert "need `--extension FILE`" in result.stderr
 
 
+def test_what_is_no_schema_under_a_name_of_the_base_is_refused(tmp_path: Path) -> None:
+    address = {"$ref": f"{OFFICIAL}/main/schema/2026-07-28/schema.json#/$defs/Icon"}
+
+    assert ("MG102", "/$defs/Icon") in codes(run(tmp_path, {"$defs": {"Icon": "x", "Room": address}}, "--json"))
+
+
 def test_a_base_that_is_not_vendored_is_refused(tmp_path: Path) -> None:
     assert [("MG303", "")] == codes(run(tmp_path, {"$defs": {"Room": obj()}}, "--base", "2020-01-01", "--json"))
 

@@ -165,13 +165,16 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
         UsageError: The file cannot be read, or it is not the configuration of a host.
     """
     check_file_path("path", path)
-    file = Path(path).expanduser()
-    shown = printable(str(file))
+    shown = printable(str(path))
     try:
+        file = Path(path).expanduser()
+        shown = printable(str(file))
         with file.open("rb") as opened:
             data = opened.read(_MAX_BYTES + 1)
     except OSError as error:
         raise UsageError(f"{shown} cannot be read: {error.strerror}") from None
+    except (RuntimeError, UnicodeEncodeError):  # RuntimeError: there is no such user
+        raise UsageError(f"{shown} cannot be read: there is no such file") from None
     try:
         config = parse_jsonc(decode_config(data, shown)).value
     except JsoncError as error:
@@ -279,15 +282,27 @@ def _checked(given: Mapping[str, Any], ignored: tuple[str, ...]) -> dict[str, An
                 used[key] = _text(key, value)
     if kind == "command" and not used["command"]:
         raise _EntryError("`command` is empty")
-    if "cwd" in used:
-        used["cwd"] = str(Path(used["cwd"]).expanduser())
-    return used
+    return used | {"cwd": _cwd(used["cwd"])} if "cwd" in used else used
+
+
+def _cwd(folder: str) -> str:
+    """Return *folder* with the home folder of a user in place of ``~``.
+
+    Raises:
+        _EntryError: It cannot be a folder.
+    """
+    try:
+        found = Path(folder).expanduser()
+        found.is_dir()
+        return str(found)
+    except (OSError, RuntimeError):  # such as a name that is too long; RuntimeError: there is no such user
+        raise _EntryError("`cwd` is not a folder; correct it in the configuration") from None
 
 
 def _transport_kind(given: Mapping[str, Any], ignored: tuple[str, ...]) -> str:
     """Return ``command`` or ``url``: the key that says how the server is reached."""
     named = given.get("type")
-    if named is not None and named not in _STDIO | _HTTP:
+    if named is not None and (not isinstance(named, str) or named not in _STDIO | _HTTP):
         shown = printable(named[:40]) if isinstance(named, str) else _kind(named)
         raise _EntryError(f"`type` is {shown}; write stdio, http or sse")
     kinds = [each for each in ("command", "url") if given.get(each) is not None]

@@ -14,8 +14,9 @@ from msgspec import Struct
 
 __all__ = ["JsoncError", "Member", "Node", "parse_jsonc"]
 
-_SPACE: Final = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
-_STRING: Final = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
+# Possessive: to go back, the expressions would need 120 bytes of memory for each character of a string.
+_SPACE: Final = re.compile(r"(?:[ \t\r\n]++|//[^\r\n]*+|/\*.*?\*/)*+", re.DOTALL)
+_STRING: Final = re.compile(r'"(?:[^"\\\x00-\x1f]++|\\.)*+"')
 _SCALAR: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null")
 
 # No host nests its configuration that deeply, and Python's stack ends at a thousand calls.

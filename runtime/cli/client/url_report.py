@@ -85,7 +85,8 @@ def _dns_host(host: str) -> tuple[str, list[str]]:
         warnings.append("The host has percent escapes.")
         host = unquote(host)
     if not host.isascii():
-        seen, host = host, _punycode(host)
+        # The labels in ASCII stay as they are. After `unquote`, they can have control characters.
+        seen, host = host, escaped_line(_punycode(host))
         warnings.append(
             f"The host {escaped_line(seen)} has letters that can look like others. Its real name in DNS is {host}."
         )

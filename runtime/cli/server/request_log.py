@@ -13,6 +13,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from mcpgen.runtime.cli.client.terminal import Screen
 from mcpgen.runtime.cli.server.wrapped_server import WrappedServer
 from mcpgen.runtime.cli.terminal_text import escaped_line
+from mcpgen.runtime.limits import MAX_VALUES
+from mcpgen.runtime.protocol.message_size import too_many_values
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
@@ -38,6 +40,9 @@ _MAX_PENDING: Final = 10_000
 
 # Ten times as many as a server accepts in one batch by default. 4 MiB can hold 200,000, whose lines take a second.
 _MAX_BATCH_LENGTH: Final = 10_000
+
+# Ten times as many as a server accepts in one message. 16 MiB can hold five million messages, of 100 bytes each.
+_MAX_BATCH_VALUES: Final = 10 * MAX_VALUES
 
 
 class _Params(Struct):
@@ -78,6 +83,8 @@ def messages_of(frame: Frame | OversizedLine) -> list[Message]:
         return []
     try:
         if frame[:64].lstrip().startswith(b"["):
+            if too_many_values(frame, _MAX_BATCH_VALUES):
+                return []
             found = msgspec.json.decode(frame, type=list[Message])
             return found if len(found) <= _MAX_BATCH_LENGTH else []
         return [msgspec.json.decode(frame, type=Message)]
@@ -89,7 +96,7 @@ class _Log:
     """Write lines about the requests of one connection."""
 
     def __init__(self) -> None:
-        self._pending: dict[object, tuple[str, float]] = {}
+        self._pending: dict[int, tuple[str, float]] = {}  # by the hashes of the ids, which can have megabytes
 
     def came(self, message: Message) -> None:
         """Write that a request or a notification of the client came."""
@@ -98,12 +105,12 @@ class _Log:
         label = _label(message)
         _write(f"→ {label}")
         if not isinstance(message.id, UnsetType) and len(self._pending) < _MAX_PENDING:
-            self._pending[message.id] = (label, time.monotonic())
+            self._pending[hash(message.id)] = (label, time.monotonic())
 
     def went(self, message: Message) -> None:
         """Write that a response was sent."""
-        if message.method is UNSET and message.id in self._pending:
-            label, begin = self._pending.pop(message.id)
+        if message.method is UNSET and hash(message.id) in self._pending:
+            label, begin = self._pending.pop(hash(message.id))
             _write(f"← {label}  {_outcome(message)}, {_duration(begin)}")
 
 
@@ -210,7 +217,9 @@ class _LoggedExchange:
         self._begin = time.monotonic()
         self._label = f"{scope['method']} {_short(scope['path'])}"
         self._request: bytearray | None = bytearray()  # None if it is not decoded
-        self._response: bytearray | None = bytearray()
+        self._response: bytearray | None = bytearray()  # what is not read yet
+        self._outcomes: list[str] = []
+        self._is_stream = False
         self._is_get = scope["method"] == "GET"
         self._status = 0
         self._is_read = False
@@ -226,7 +235,8 @@ class _LoggedExchange:
 
     def _came(self) -> None:
         self._is_read = True
-        labels = [_label(each) for each in self._messages(self._request) if each.method is not UNSET]
+        labels = [_label(each) for each in _messages(self._request) if each.method is not UNSET]
+        self._request = None  # a handler can wait for an hour
         if labels:
             self._label = ", ".join(labels)
         _write(f"→ {self._label}")
@@ -237,26 +247,39 @@ class _LoggedExchange:
             self._status = event["status"]
             if self._is_get and self._status == HTTPStatus.OK:  # a stream, whose messages are not shown
                 self._response = None
+            types = [value for name, value in event.get("headers", ()) if name.lower() == b"content-type"]
+            self._is_stream = any(each.startswith(b"text/event-stream") for each in types)
         elif event["type"] == "http.response.body":
             self._response = _extended(self._response, event.get("body", b""))
+            if self._is_stream and self._response is not None:
+                # A stream stays open for hours, and can have a megabyte of messages: only their outcomes are kept.
+                lines, newline, rest = self._response.rpartition(b"\n")
+                self._response = rest
+                self._read(lines + newline)
             if not event.get("more_body", False):
                 self._went()
         await self._send(event)
 
+    def _read(self, part: bytearray | None) -> None:
+        found = _messages(part, is_stream=self._is_stream)
+        self._outcomes += [_outcome(each) for each in found if each.method is UNSET]
+
     def _went(self) -> None:
         if not self._is_read:  # refused because of its headers
             self._came()
-        outcomes = [_outcome(each) for each in self._messages(self._response) if each.method is UNSET]
-        found = ", ".join(each for each in outcomes if each != "ok")
+        self._read(self._response)
+        self._response = None  # the client may not read it for a minute
+        found = ", ".join(each for each in self._outcomes if each != "ok")
         _write(f"← {self._label}  {self._status}{f', {found}' if found else ''}, {_duration(self._begin)}")
 
-    def _messages(self, body: bytearray | None) -> Iterator[Message]:
-        if body is not None:
-            data = bytes(body)
-            lines = data.splitlines() if data.startswith((b"event:", b"data:", b"id:", b":")) else [b"data:" + data]
-            for each in lines:
-                if each.startswith(b"data:"):
-                    yield from messages_of(each.removeprefix(b"data:").strip())
+
+def _messages(body: bytearray | None, *, is_stream: bool = False) -> Iterator[Message]:
+    """Yield the messages in *body*: JSON, or lines of a stream."""
+    if body and not is_stream:
+        yield from messages_of(bytes(body))
+    for each in bytes(body).splitlines() if body and is_stream else ():
+        if each.startswith(b"data:"):
+            yield from messages_of(each.removeprefix(b"data:").strip())
 
 
 def _extended(body: bytearray | None, part: bytes) -> bytearray | None:

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from mcpgen import Server, ToolError, connect
-from mcpgen.runtime.cli.server.request_log import LoggedApplication, LoggedServer
+from mcpgen.runtime.cli.server.request_log import LoggedApplication, LoggedServer, messages_of
 from mcpgen.runtime.transports import memory
 from tests.patience import PATIENCE_SECONDS
 
@@ -173,6 +173,67 @@ async def test_a_failure_in_a_stream_of_events_is_shown(lines: Callable[[], list
 
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert "← tools/call slow #1  200, failed: late, 0 ms" == lines()[-1]
+
+
+async def test_of_open_streams_the_requests_and_the_messages_are_not_kept(lines: Callable[[], list[str]]) -> None:
+    kept: list[int] = []
+    request = json.dumps({"id": 1, "method": "tools/call", "params": {"name": "slow", "filler": "x" * 500_000}})
+    event = b'event: message\r\ndata: {"method":"notifications/progress","params":"%s"}\r\n\r\n' % (b"x" * 5_000)
+    events = [event[:100], event[100:]] * 100
+    failed = b'\ndata: {"id":1,"result":{"isError":true,"content":[{"text":"late"}]}}\n\n'
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        del scope
+        await receive()
+        headers = [(b"content-type", b"text/event-stream; charset=utf-8")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        for each in events:
+            await send({"type": "http.response.body", "body": each, "more_body": True})
+        kept.append(tracemalloc.get_traced_memory()[0])
+        await send({"type": "http.response.body", "body": failed, "more_body": False})
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": request.encode(), "more_body": False}
+
+    async def send(_: object) -> None: ...
+
+    tracemalloc.start()
+    try:
+        await LoggedApplication(app)({"type": "http", "method": "POST", "path": "/mcp"}, receive, send)
+    finally:
+        tracemalloc.stop()
+
+    assert kept[0] < 100_000
+    assert lines() == ["→ tools/call slow #1", "← tools/call slow #1  200, failed: late, 0 ms"]
+
+
+async def test_long_ids_are_not_kept(lines: Callable[[], list[str]]) -> None:
+    async with memory.wire(LoggedServer(server)) as wire:
+        tracemalloc.start()
+        try:
+            for number in range(20):
+                identity = f"{number}{'x' * 100_000}".encode()
+                # It is not UTF-8, so it is refused without its id.
+                await wire.send(b'{"jsonrpc":"2.0","id":"%s","method":"ping","params":{"a":"\xff"}}' % identity)
+                await wire.receive()
+            kept = tracemalloc.get_traced_memory()[0]
+        finally:
+            tracemalloc.stop()
+
+    assert kept < 1_000_000
+    assert len(lines()) == 20
+
+
+def test_a_batch_of_millions_of_messages_is_not_decoded() -> None:
+    tracemalloc.start()
+    try:
+        found = messages_of(b"[" + b"{}," * 600_000 + b"{}]")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert found == []
+    assert peak < 10_000_000
 
 
 async def test_a_batch_that_is_far_too_long_has_no_lines(lines: Callable[[], list[str]]) -> None:

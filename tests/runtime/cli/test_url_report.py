@@ -56,3 +56,10 @@ def test_an_address_is_shown_on_one_line_without_controls() -> None:
         "https://x.example/\\x1b[2K\\nhost     bank.example"
         == check_url("https://x.example/\x1b[2K\nhost     bank.example").text
     )
+
+
+def test_a_host_with_escaped_controls_is_shown_without_them() -> None:
+    found = check_url("https://%1b%5b2J.caf\u00e9.example/")
+
+    assert found.host == "\\x1b[2J.xn--caf-dma.example"
+    assert all(each.isprintable() for each in found.warnings)

@@ -94,6 +94,7 @@ PROBLEMS: dict[str, tuple[Any, str]] = {
     "both": ({"command": SECRET, "url": SECRET}, "it has both `command` and `url`; remove one of them, or add `type`"),
     "a type": ({"command": SECRET, "type": "ws"}, "`type` is ws; write stdio, http or sse"),
     "a type that is a number": ({"command": SECRET, "type": 1}, "`type` is a number; write stdio, http or sse"),
+    "a type that is a list": ({"command": SECRET, "type": [SECRET]}, "`type` is a list; write stdio, http or sse"),
     "a type without its key": ({"command": SECRET, "type": "http"}, "`url` is missing, which the `type` http requires"),
     "an empty command": ({"command": ""}, "`command` is empty"),
     "a command as a list": ({"command": [SECRET]}, "`command` must be a string, not a list"),
@@ -122,6 +123,14 @@ PROBLEMS: dict[str, tuple[Any, str]] = {
             "`cwd` refers to ${workspaceFolder}, which is known only for a configuration in a file; "
             "pass read_config(path), or write the value itself"
         ),
+    ),
+    "a folder of nobody": (
+        {"command": "x", "cwd": f"~{SECRET}/a"},
+        "`cwd` is not a folder; correct it in the configuration",
+    ),
+    "a long folder": (
+        {"command": "x", "cwd": "/" + SECRET * 100},
+        "`cwd` is not a folder; correct it in the configuration",
     ),
 }
 
@@ -219,3 +228,6 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     for name, reason in (("none", "No such file"), (".", "Is a directory"), ("loop", "symbolic links")):
         with pytest.raises(UsageError, match=rf"cannot be read: .*{reason}"):
             read_config(tmp_path / name)
+    for path in ("~mcpgen-nobody/a", "\ud800"):
+        with pytest.raises(UsageError, match="cannot be read: there is no such file"):
+            read_config(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any, SupportsIndex
 
 import pytest
@@ -89,3 +90,15 @@ def test_many_objects_do_not_make_the_text_be_copied_many_times() -> None:
 
     assert [{}] * 2000 == parse_jsonc(text).value
     assert copied < 10 * len(text)
+
+
+@pytest.mark.parametrize("text", ['"' + "a" * 500_000 + '"', '"' + "\\n" * 250_000 + '"', "// a\n" * 100_000 + "1"])
+def test_long_strings_and_many_comments_take_little_memory(text: str) -> None:
+    tracemalloc.start()
+    try:
+        parse_jsonc(text)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 5 * len(text)
