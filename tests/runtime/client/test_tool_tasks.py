@@ -478,3 +478,7 @@ def test_the_reason_of_a_cancelled_task_cannot_control_a_terminal() -> None:
 
 def test_a_poll_interval_of_hundreds_of_digits_is_a_long_one() -> None:
     assert DescribedTask("one", "working", poll_interval_ms=10**400).poll_seconds > 10**6
+
+
+def test_a_negative_poll_interval_of_hundreds_of_digits_is_a_short_one() -> None:
+    assert 0.05 == DescribedTask("one", "working", poll_interval_ms=-(10**400)).poll_seconds
