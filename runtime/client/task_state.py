@@ -26,8 +26,8 @@ Status: TypeAlias = Literal["working", "input_required", "completed", "failed", 
 _FINAL: Final = frozenset({"completed", "failed", "cancelled"})
 
 _DEFAULT_POLL_SECONDS: Final = 1.0
-_MIN_POLL_SECONDS: Final = 0.05  # a server that suggests less would be flooded
-_MAX_POLL_MS: Final = 10**12  # 30 years; a number of hundreds of digits cannot be divided
+_MIN_POLL_MS: Final = 50  # a server that suggests less would be flooded
+_MAX_POLL_MS: Final = 10**12  # 30 years; a number of hundreds of digits cannot be divided, also if it is negative
 
 
 class TaskCancelled(McpgenError):  # noqa: N818 (named as those of runtime/errors.py are)
@@ -86,8 +86,9 @@ class DescribedTask(Struct, frozen=True, rename="camel"):
     def poll_seconds(self) -> float:
         """The time to wait before the state is asked for again."""
         suggested = self.poll_interval if isinstance(self.poll_interval_ms, UnsetType) else self.poll_interval_ms
-        seconds = _DEFAULT_POLL_SECONDS if isinstance(suggested, UnsetType) else min(suggested, _MAX_POLL_MS) / 1000
-        return max(seconds, _MIN_POLL_SECONDS)
+        if isinstance(suggested, UnsetType):
+            return _DEFAULT_POLL_SECONDS
+        return min(max(suggested, _MIN_POLL_MS), _MAX_POLL_MS) / 1000
 
 
 class TaskWait:

@@ -97,10 +97,8 @@ class ToolTasks:
         on_progress, seconds, _ = check_call_options(options)
         clock = self._engine.connection.deadlines
         began = clock.now()
-        if self._engine.server.revision == _TASKS_REVISION:
-            support = await self._support_of(params["name"], seconds)
-            if support != "required":
-                return await self._engine.call(_CALL, params, **options)
+        if not self._session.is_stateless and await self._support_of(params["name"], seconds) != "required":
+            return await self._engine.call(_CALL, params, **options)
         task = await self.start(params, options)
         if task.result is not None:
             return task.result
@@ -189,9 +187,8 @@ class ToolTasks:
         self, task: StartedTool, on_progress: OnProgress | None, seconds: float | None, used_seconds: float = 0.0
     ) -> Any:
         """Wait for a task with the time limits of a call, and cancel it if the wait ends before."""
-        limits = self._session.limits
         try:
-            seconds = limits.call_seconds if seconds is None else seconds
+            seconds = self._session.limits.call_seconds if seconds is None else seconds
             return await self.wait(task, on_progress, seconds, used_seconds)
         except (RequestRefused, TaskCancelled):
             raise
@@ -214,8 +211,7 @@ class ToolTasks:
             RequestTimedOut: The time limit is over.
         """
         if self._session.is_stateless:
-            limits = self._session.limits
-            wait = TaskWait(seconds, limits.max_call_seconds, on_progress, used_seconds)
+            wait = TaskWait(seconds, self._session.limits.max_call_seconds, on_progress, used_seconds)
             return await self._watch(task, wait)
         try:
             raw = await self._ask(
@@ -282,7 +278,7 @@ class ToolTasks:
                 del self._watcher.waits[task_id]
 
     async def _answer(self, task_id: str, new: dict[str, Raw], wait: TaskWait) -> None:
-        """Answer the requests of a task that have not been answered yet.
+        """Answer the requests of a task that have not been answered yet, and remove them from *new*.
 
         Spec:
             ext-tasks, "Task Update Requests": as the equivalent standalone requests, and each once.
@@ -299,8 +295,11 @@ class ToolTasks:
             )
         responses = await input_required.collect_input(self._session, _CALL, required, self._engine.connection.context)
         wait.pause(since)
+        params = {"taskId": task_id, "inputResponses": Raw(msgspec.json.encode(responses))}
+        new.clear()  # the keys can have megabytes, and the answer to the update may never come
+        del required, responses
         with self._engine.connection.deadlines.limit(wait.request_seconds()):
-            await self._ask("tasks/update", {"taskId": task_id, "inputResponses": responses})
+            await self._ask("tasks/update", params)
 
     async def _outcome(self, found: DescribedTask, tool: str) -> Any:
         if found.status == "cancelled":

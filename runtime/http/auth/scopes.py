@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["OFFLINE", "needs_step_up", "selected_scopes", "step_up_scopes"]
+__all__ = ["OFFLINE", "known_scopes", "needs_step_up", "selected_scopes", "step_up_scopes"]
 
 OFFLINE: Final = "offline_access"
 """The scope with which an authorization server issues refresh tokens."""
 
-_MAX_CHARS: Final = 16 * 1024  # of the scopes in one authorization request; servers accept no longer URLs
+_MAX_CHARS: Final = 16 * 1024  # of the scopes in one authorization request, or of tokens; servers take no longer URLs
 
 
 def selected_scopes(
@@ -51,5 +51,17 @@ def step_up_scopes(requested: Sequence[str], challenged: Sequence[str]) -> tuple
 
     A server could demand other scopes for each call.
     """
-    union = tuple(dict.fromkeys([*requested, *challenged]))
-    return union if len(" ".join(union)) <= _MAX_CHARS else tuple(dict.fromkeys(challenged))
+    return _short_union(requested, challenged) or tuple(dict.fromkeys(challenged))
+
+
+def known_scopes(requested: Sequence[str], granted: Sequence[str]) -> tuple[str, ...]:
+    """Return the union of the scopes that were requested and those that were granted; the former, if it is long.
+
+    A server could grant other scopes at each refresh.
+    """
+    return _short_union(requested, granted) or tuple(dict.fromkeys(requested))
+
+
+def _short_union(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...] | None:
+    union = tuple(dict.fromkeys([*one, *other]))
+    return union if len(" ".join(union)) <= _MAX_CHARS else None

@@ -131,6 +131,7 @@ async def read_events(
                 async for each in _events(reader, chunk):
                     await ready(len(each.data))
                     is_enough = receive(each) or is_enough
+                    del each  # it can have megabytes, and the next one may never come
             except EventTooLarge as error:
                 too_large = error
             if too_large is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections import Counter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex
@@ -217,6 +218,22 @@ async def test_a_long_chunk_of_a_stream_is_read_in_several_turns(chunk: bytes, l
 
     assert chunk.count(b"data") == events
     assert turns.count >= least
+
+
+@pytest.mark.anyio
+async def test_a_received_event_is_not_kept_until_the_next_one() -> None:
+    received: list[object] = []
+    references: list[int] = []
+
+    class Stream(Body):
+        async def chunks(self) -> AsyncGenerator[bytes]:
+            yield self.chunk
+            references.append(sys.getrefcount(received[0]))
+
+    response: Any = Stream(b"data:x\n\n")
+    await read_events(response, EventReader(), lambda each: received.append(each) or False, anyio.sleep)
+
+    assert [sys.getrefcount(received[0])] == references
 
 
 @pytest.mark.anyio

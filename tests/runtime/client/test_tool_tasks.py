@@ -257,6 +257,31 @@ async def test_the_time_limit_of_a_call_holds_while_the_server_does_not_take_the
             await client.call_tool("ask", timeout_seconds=0.5)
 
 
+async def test_the_keys_of_answered_requests_are_not_kept_until_the_server_takes_the_input(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept: list[int] = []
+    answered: list[dict[str, Any]] = []
+    async with connected(Bakery(), "2026-07-28", elicit=lambda *_: ElicitResult(action="decline")) as client:
+        tasks = client._engine.tool_tasks
+        ask, answer = tasks._ask, tasks._answer
+
+        async def answer_noted(task_id: str, new: dict[str, Any], wait: TaskWait) -> None:
+            answered.append(new)
+            await answer(task_id, new, wait)
+
+        async def ask_noted(method: str, params: Any, **options: Any) -> Any:
+            if method == "tasks/update":
+                kept.append(len(answered[-1]) + isinstance(params["inputResponses"], dict))
+            return await ask(method, params, **options)
+
+        monkeypatch.setattr(tasks, "_answer", answer_noted)
+        monkeypatch.setattr(tasks, "_ask", ask_noted)
+        assert "decline None" == (await client.call_tool("ask")).text
+
+    assert [0] == kept
+
+
 async def test_a_wait_can_be_cancelled_although_the_server_never_stops_reporting_its_task() -> None:
     wait = TaskWait(None, 600, None)
     rounds = 0
@@ -478,3 +503,7 @@ def test_the_reason_of_a_cancelled_task_cannot_control_a_terminal() -> None:
 
 def test_a_poll_interval_of_hundreds_of_digits_is_a_long_one() -> None:
     assert DescribedTask("one", "working", poll_interval_ms=10**400).poll_seconds > 10**6
+
+
+def test_a_negative_poll_interval_of_hundreds_of_digits_is_a_short_one() -> None:
+    assert 0.05 == DescribedTask("one", "working", poll_interval_ms=-(10**400)).poll_seconds

@@ -9,7 +9,10 @@ import pytest
 
 from mcpgen import ClientCredentials, HttpRefused, LoginFailed, MemoryTokenStore, connect
 from mcpgen.runtime.http.auth.issuers import AuthorizationRequest, chosen_issuer, has_state
+from mcpgen.runtime.http.client.address import parse_address
 from mcpgen.runtime.http.client.auth import access_tokens
+from mcpgen.runtime.http.client.auth.credentials import tokens_key
+from mcpgen.runtime.http.client.auth.token_store import stored_tokens
 from tests.patience import PATIENCE_SECONDS
 from tests.runtime.http.login_world import PRM, LoginWorld, answer, login_world, served
 
@@ -238,3 +241,23 @@ async def test_scopes_that_make_the_url_too_long_end_the_login() -> None:
         world.resource["scopes_supported"] = [f"scope-{number}" for number in range(10_000)]
 
         assert "longer than 16384 characters" in await refused(world)
+
+
+async def test_scopes_that_differ_at_each_refresh_are_not_collected() -> None:
+    store = MemoryTokenStore()
+    async with login_world() as world:
+        world.lifetime = 1  # each request refreshes the token
+        issue = world._issue
+        world._issue = lambda scopes: {  # type: ignore[method-assign]
+            **issue(scopes),
+            "scope": " ".join(f"{len(world.forms)}-{number}" for number in range(1000)),
+        }
+        oauth = world.oauth(store=store)
+        async with connect(world.url, auth=oauth) as client:
+            for _ in range(5):
+                await client.call_tool("greet", {"name": "Ann"})
+        tokens = await stored_tokens(store, tokens_key(oauth, parse_address(world.url)))
+
+    assert len(world.forms) > 5
+    assert tokens is not None
+    assert 16 * 1024 >= len(" ".join(tokens.scopes))

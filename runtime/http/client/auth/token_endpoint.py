@@ -20,6 +20,7 @@ from mcpgen.runtime.http.auth.grants import (
 )
 from mcpgen.runtime.http.auth.proofs import MAX_NONCE_CHARS, NONCE_ERROR
 from mcpgen.runtime.http.auth.registration import BASIC
+from mcpgen.runtime.http.auth.scopes import known_scopes
 from mcpgen.runtime.http.errors import LoginFailed
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ class TokenEndpoint:
             token_endpoint=self._url,
             client=self._client,
             resource=resource,
-            scopes=tuple(dict.fromkeys([*scopes, *granted])),
+            scopes=known_scopes(scopes, granted),
             refresh_token=reply.refresh_token,
             expires_at=now + lifetime if lifetime > 0 else None,
             key=self._key.pem if self._key is not None and is_bound else None,
