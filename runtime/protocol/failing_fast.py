@@ -13,17 +13,18 @@ time to encode a host that is not ASCII grows with the square of the length of i
 
 from __future__ import annotations
 
-import inspect
 import re
 from contextlib import suppress
 from contextvars import ContextVar
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
+import msgspec
 from pydantic_core import SchemaError, SchemaValidator, ValidationError, core_schema
 
 from mcpgen.runtime.adapt.pattern_texts import MAX_CHARS
 from mcpgen.runtime.protocol.core_schemas import INNER, MAPS, calls_library
+from mcpgen.runtime.protocol.lax_schemas import can_fail_fast, lax_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -70,10 +71,19 @@ def failing_fast(adapter: TypeAdapter[object]) -> Callable[[bytes], object]:
 
     It raises a plain `ValueError` at a limit.
     """
+    schema = _changed(adapter.core_schema, is_python=False)
     try:
-        return partial(_validate, _validator(_changed(adapter.core_schema, is_python=False)).validate_json)
+        return partial(
+            _read, _validator(lax_schema(adapter.core_schema)).validate_python, _validator(schema).validate_json
+        )
     except SchemaError:
         return adapter.validate_json
+
+
+def _read(check: Callable[..., object], read: Callable[..., object], data: bytes) -> object:
+    """Read JSON; first *check* it as a value of Python, because an error about that has no copy of it."""
+    check(msgspec.json.decode(data))
+    return _validate(read, data)
 
 
 def limiting_patterns(adapter: TypeAdapter[object]) -> Validators:
@@ -138,7 +148,7 @@ def _changed(schema: object, *, is_python: bool, only_patterns: bool = False, fa
             found[key] = {name: change(each) for name, each in members.items()}
         else:
             found[key] = change(inner)
-    if (fails_fast or not only_patterns) and _can_fail_fast(str(found.get("type"))):
+    if (fails_fast or not only_patterns) and can_fail_fast(str(found.get("type"))):
         found["fail_fast"] = True
     check = _pattern_check(found, is_python=is_python) or (None if only_patterns else _check_of(found))
     if check is None:
@@ -223,9 +233,3 @@ def _count(max_length: int | None, value: object) -> object:
             spent.problem = f"Expected {what}, fewer if there are several such texts"
             raise ValueError(spent.problem)
     return value
-
-
-@cache
-def _can_fail_fast(kind: str) -> bool:
-    make = getattr(core_schema, f"{kind.replace('-', '_')}_schema", None)
-    return make is not None and "fail_fast" in inspect.signature(make).parameters
