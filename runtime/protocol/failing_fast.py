@@ -44,6 +44,9 @@ _MAX_CALLS: Final = 5000
 # `1e4299` is a number of 4,300 digits, and takes 45 µs to read, and 500 µs to write.
 _CALLS_OF_FRACTION: Final = 20
 
+_COPIED: Final[frozenset[type]] = frozenset({dict, list, set})
+_PLAIN: Final[frozenset[type]] = frozenset({bool, float, int, str, type(None)})
+
 # Of a URL, as leniently as pydantic reads it: what may be its host.
 _AUTHORITY: Final = re.compile(r"[^:]*:[\s/\\]*([^/\\?#]*)")
 _URLS: Final = frozenset({"multi-host-url", "url"})
@@ -136,7 +139,7 @@ def _changed(schema: object, *, is_python: bool, only_patterns: bool = False, fa
         return inside if isinstance(schema, list) else tuple(inside)
     if not isinstance(schema, dict):
         return schema
-    found = dict(cast("Mapping[str, object]", schema))
+    found = dict(cast("Mapping[str, Any]", schema))
     config = found.get("config")
     if isinstance(config, dict):  # of a model
         is_python = is_python or cast("Mapping[str, object]", config).get("regex_engine") == _PYTHON
@@ -150,11 +153,37 @@ def _changed(schema: object, *, is_python: bool, only_patterns: bool = False, fa
             found[key] = change(inner)
     if (fails_fast or not only_patterns) and can_fail_fast(str(found.get("type"))):
         found["fail_fast"] = True
+    if not only_patterns and (make := _maker(found.get("default"))) is not None:
+        del found["default"]
+        found["default_factory"] = make
     check = _pattern_check(found, is_python=is_python) or (None if only_patterns else _check_of(found))
     if check is None:
         return found
     reference = cast("str | None", found.pop("ref", None))  # other schemas refer to the outer one
     return core_schema.no_info_before_validator_function(check, cast("Any", found), ref=reference)
+
+
+def _maker(default: object) -> Callable[[], object] | None:
+    """Return what copies *default* faster than pydantic, which takes 0.3 µs for each item; None if there is none.
+
+    None is also for what pydantic does not copy.
+    """
+    if type(default) not in _COPIED:
+        return None
+    found = cast("Any", default)
+    if all(type(each) in _PLAIN for each in (found.values() if isinstance(found, dict) else found)):
+        return cast("Callable[[], object]", found.copy)
+    try:
+        return partial(msgspec.json.decode, msgspec.json.encode(found)) if _is_json(found) else None
+    except (ValueError, OverflowError):  # such as a number of more than 64 bits
+        return None
+
+
+def _is_json(value: object) -> bool:
+    if type(value) is dict:
+        members = cast("dict[object, object]", value)
+        return all(type(each) is str for each in members) and all(map(_is_json, members.values()))
+    return all(map(_is_json, cast("list[object]", value))) if type(value) is list else type(value) in _PLAIN - {float}
 
 
 def _pattern_check(schema: Mapping[str, object], *, is_python: bool) -> Callable[[object], object] | None:
