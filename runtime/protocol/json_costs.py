@@ -75,7 +75,7 @@ def _made_bytes(field: Mapping[str, Any]) -> int:
     if field.get("type") != "default":
         return 0
     factory: object = field.get("default_factory")
-    default: object = field.get("default")
+    default: Any = field.get("default")
     if factory is not None:
         return default_bytes(factory)
     # It copies a default that is not hashable.

@@ -1,4 +1,4 @@
-"""Long values are not copied for the errors of pydantic, and are read as JSON all the same."""
+"""Long values are not copied often for the errors of pydantic, and are read as JSON all the same."""
 
 from __future__ import annotations
 
@@ -40,3 +40,17 @@ def test_the_errors_of_a_long_value_have_no_copies_of_it() -> None:
 
     found = kind.read({"items": [{"day": "2030-01-31", "text": "x" * 1000}]})
     assert found == Node(items=[Node(day=dt.date(2030, 1, 31))])
+
+
+def test_a_valid_value_is_not_nested_so_that_it_is_copied_a_hundred_times() -> None:
+    kind = pydantic_type(Node, "the parameter")
+
+    def nested(depth: int, count: int) -> object:
+        node: dict[str, object] = {"items": [{"items": []}] * count}
+        for _ in range(depth):
+            node = {"items": [node]}
+        return node
+
+    assert isinstance(kind.read(nested(10, 10_000)), Node)
+    with pytest.raises(ValueError, match="too many values in nested unions"):
+        kind.read(nested(60, 10_000))
