@@ -31,12 +31,15 @@ def pointer_to(tokens: Iterable[str | int]) -> str:
     return "".join("/" + str(token).replace("~", "~0").replace("/", "~1") for token in tokens)
 
 
-def linked_pointer(at: tuple[Any, ...]) -> str:
-    """Return the pointer of a place that is linked to its parents: ``(((), "items"), 0)`` is ``/items/0``."""
+def linked_pointer(at: tuple[Any, ...], max_chars: int | None = None) -> str:
+    """Return the pointer of a place that is linked to its parents: ``(((), "items"), 0)`` is ``/items/0``.
+
+    Of each key, it has at most the first *max_chars* characters: a peer chooses how long keys are.
+    """
     tokens: list[str | int] = []
     while at:
         at, token = at
-        tokens.append(token)
+        tokens.append(token[:max_chars] if isinstance(token, str) else token)
     return pointer_to(reversed(tokens))
 
 

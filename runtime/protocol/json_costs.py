@@ -7,6 +7,7 @@ types of a tool say what their values take.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -74,10 +75,22 @@ def _made_bytes(field: Mapping[str, Any]) -> int:
     if field.get("type") != "default":
         return 0
     factory: object = field.get("default_factory")
-    default: object = field.get("default")
-    if factory is None and isinstance(default, Hashable):
+    default: Any = field.get("default")
+    if factory is not None:
+        return default_bytes(factory)
+    # It copies a default that is not hashable.
+    return 0 if isinstance(default, Hashable) else max(default_bytes(type(default)), _copied_bytes(default))
+
+
+def _copied_bytes(default: object) -> int:
+    """Return what the arrays and objects of a copied *default* take."""
+    if isinstance(default, dict):
+        inside: Iterable[object] = cast("dict[object, object]", default).values()
+    elif isinstance(default, list | set):
+        inside = cast("Iterable[object]", default)
+    else:
         return 0
-    return default_bytes(type(default) if factory is None else factory)  # it copies a default that is not hashable
+    return sys.getsizeof(cast("object", default)) + sum(map(_copied_bytes, inside))
 
 
 def default_bytes(factory: object) -> int:

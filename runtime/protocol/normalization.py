@@ -113,9 +113,13 @@ def _summary(changes: Changes) -> list[Change]:
         key = rule, detail if len(places) < _MAX_SUMMARIES else ""
         places.setdefault(key, []).append(at)
     return [
-        Change(rule, [linked_pointer(at)[:MAX_REASON_CHARS] for at in found[:_MAX_POINTERS]], len(found), detail)
+        Change(rule, [_pointer(at) for at in found[:_MAX_POINTERS]], len(found), detail)
         for (rule, detail), found in places.items()
     ]
+
+
+def _pointer(at: At) -> str:
+    return linked_pointer(at, MAX_REASON_CHARS)[:MAX_REASON_CHARS]
 
 
 def _is_valid(decode: Callable[[bytes], object], data: bytes) -> bool:

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 
+from mcpgen.runtime.adapt import json_pointer
 from mcpgen.runtime.adapt.payloads import message_payload
 from mcpgen.runtime.protocol.normalization import Normalized, normalize
 from mcpgen.runtime.protocol.normalization_rules import Rule
@@ -43,6 +44,18 @@ def rules(method: str, value: Json, **place: Any) -> list[Rule]:
     found = normalized(method, value, **place)
     assert found is not None
     return [each.rule for each in found.changes]
+
+
+def test_the_places_of_changes_are_not_made_of_whole_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    make = json_pointer.pointer_to
+    monkeypatch.setattr(json_pointer, "pointer_to", lambda tokens: made.append(make(tokens)) or made[-1])
+    answers = {"~" * 100_000: {"action": "accept", "content": None, "_meta": None}}
+    meta = {"io.modelcontextprotocol/protocolVersion": NEWEST, "io.modelcontextprotocol/clientCapabilities": {}}
+    params = {"name": "x", "inputResponses": answers, "_meta": meta}
+    assert [Rule.NULL] == rules("tools/call", params, revision=NEWEST, part="params")
+    assert made
+    assert max(map(len, made)) < 1000
 
 
 def test_null_of_an_optional_key_is_absent_at_any_depth() -> None:

@@ -40,6 +40,12 @@ def test_a_message_is_read_as_it_is_meant_unless_the_reader_is_strict(frame: byt
     assert isinstance(reread(frame, strict=True), Malformed)
 
 
+def test_a_message_with_more_than_a_thousand_half_pairs_is_refused() -> None:
+    frame = b'{"jsonrpc":"2.0","id":1,"result":{"x":"%s"}}'
+    assert isinstance(reread(frame % (b"\\ud800a" * 1000)), Response)
+    assert isinstance(reread(frame % (b"\\ud800a" * 1001)), Malformed)
+
+
 def test_what_is_almost_json_becomes_json() -> None:
     found = reread('{"jsonrpc":"2.0","id":1,"result":{"a":NaN,"b":"NaN \\ud83d\\ude00 \\udead","ü":1e2}}'.encode())
 

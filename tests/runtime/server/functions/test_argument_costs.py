@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tracemalloc
 from collections import deque
 from collections.abc import Iterable
@@ -75,6 +76,11 @@ def costs_of(kind: Any) -> JsonCosts:
     return argument_costs(msgspec.defstruct("Arguments", [("value", kind)]))
 
 
+class Columns(pydantic.BaseModel):
+    names: list[str] = [f"column {number}" for number in range(100)]
+    widths: dict[str, list[int]] = {"all": [10] * 100}
+
+
 @pytest.mark.parametrize("kind", [Person, list[Person], dict[str, Person | int], list[tuple[Person, ...]] | None])
 def test_the_largest_class_counts_wherever_it_is(kind: Any) -> None:
     assert costs_of(Person) == costs_of(kind)
@@ -97,6 +103,7 @@ def test_other_values_count_as_usual(kind: Any) -> None:
         (Inner, {}),
         (Outer, {}),
         (Mixed, {}),
+        (Columns, {}),
         (set[int], []),
         (deque[int], []),
         (Annotated[frozenset[int], pydantic.AfterValidator(lambda each: each)], []),
@@ -143,3 +150,17 @@ async def test_pending_calls_are_charged_for_the_defaults_of_their_objects(kind:
             refused = await wire.receive()
 
     assert "(max_in_flight_bytes)" in refused["error"]["message"]
+
+
+def test_the_defaults_of_many_models_are_copied_by_no_function_in_python() -> None:
+    kind = pydantic_type(list[Columns], "`value`")
+    names: list[str] = []
+    sys.setprofile(lambda frame, event, _: names.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        found: Any = kind.read([{}] * 500)
+    finally:
+        sys.setprofile(None)
+    assert "deepcopy" not in names
+    assert found == [Columns()] * 500
+    assert found[0].names is not found[1].names
+    assert found[0].widths["all"] is not found[1].widths["all"]
