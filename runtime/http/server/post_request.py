@@ -204,6 +204,12 @@ class PostRequest(HttpRequest, eq=False):
     ) -> bool:
         """Return whether another worker has answered; read the session from the cluster if necessary."""
         if not is_stateless:
+            session = self.headers.get(http.SESSION)
+            # It counts while the cluster is asked for a session, which may be slow, and a client may invent the id.
+            is_counted = session is not None and len(self.body) > REQUEST_COST_BYTES
+            if is_counted and self.open_ticket(session=session or "") is None:
+                await self.refuse_overload()
+                return True
             await cluster.prepare(self.headers, self.client)
             if isinstance(message, Request) and message.method == "tasks/result" and self.open_ticket() is not None:
                 return await cluster.relay_result(self.headers, self.client, self.body, self.receive, self.send)
