@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 __all__ = ["BoundedProtocol"]
 
+# No further response is written while more waits for the client. The default is 64 KiB, and no limit counts it.
+_WRITE_BUFFER_BYTES: Final = 4096
+
 # How many requests may wait behind one that is being answered. Browsers and common libraries do not pipeline.
 MAX_PIPELINED_REQUESTS: Final = 64
 
@@ -60,6 +63,7 @@ _HEADER_BYTES: Final = 128
 # What all heads keep that are incomplete, or wait behind a request, at most. Most heads are neither.
 MAX_HEADS_BYTES: Final = 32 * 1024 * 1024
 _CONNECTION_BYTES: Final = 16 * 1024
+_WAITING_REQUEST_BYTES: Final = 1280  # beside its head
 
 _HEAD_TOO_LONG: Final = b"431 Request Header Fields Too Large", b"the request head is longer than 64 KiB"
 _TOO_MANY_HEADERS: Final = b"431 Request Header Fields Too Large", b"the request has more than 200 headers"
@@ -100,6 +104,7 @@ class BoundedProtocol(CycleProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's own
         """Start the time limit of the first head."""
         super().connection_made(transport)
+        transport.set_write_buffer_limits(high=_WRITE_BUFFER_BYTES)
         # As of any extension, the value is a dict.
         self._extensions = {ABORT: {"abort": transport.abort, "is_closing": transport.is_closing}}
         self.headers: list[
@@ -306,7 +311,7 @@ class BoundedProtocol(CycleProtocol):
     def _note_waiting(self) -> None:
         """Count the complete head if it waits behind another request, and its incomplete part no longer."""
         if self.pipeline:
-            self._waiting_bytes += self._head_size() + _HEADER_BYTES * len(self.headers)
+            self._waiting_bytes += _WAITING_REQUEST_BYTES + self._head_size() + _HEADER_BYTES * len(self.headers)
         if not self._count_heads():
             self._refuse(*_TOO_MANY_HEADS)
             raise OverflowError("too many heads wait")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -56,6 +57,9 @@ class Wire(asyncio.Transport):
     def abort(self) -> None:
         self.aborted.set()
 
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
     def get_write_buffer_size(self) -> int:
         return self.unread_bytes
 
@@ -75,6 +79,7 @@ class Connection:
         idle_seconds: float = 10,
         write_seconds: float = 10,
         requests: SharedTask | None = None,
+        is_made: bool = True,
     ) -> None:
         self.bodies = Quota(100, 250_000)
         self.events = events
@@ -99,7 +104,8 @@ class Connection:
         )
         self.protocol.timeout_keep_alive = idle_seconds  # type: ignore[assignment] # uvicorn takes whole seconds only
         self.wire = Wire()
-        self.protocol.connection_made(self.wire)
+        if is_made:
+            self.protocol.connection_made(self.wire)
 
     async def _app(self, scope: Any, receive: Callable[[], Any], send: Callable[[Any], Any]) -> None:
         self.received.append(scope)
@@ -342,6 +348,27 @@ async def test_a_body_for_which_there_is_no_room_is_refused() -> None:
         assert connection.wire.writes[0].startswith(b"HTTP/1.1 503 ")
         assert connection.wire.is_closing()
         assert 0 == connection.bodies.bytes
+
+
+async def test_little_waits_for_a_client_that_does_not_read_many_small_responses() -> None:
+    response = b"x" * 16_000
+    connection = Connection(start((b"content-length", b"16000")), part(response), is_made=False)
+    ours, theirs = socket.socketpair()
+    with ours, anyio.fail_after(PATIENCE_SECONDS):
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        theirs.setblocking(False)  # noqa: FBT003 (of the standard library)
+        loop, protocol = asyncio.get_running_loop(), connection.protocol
+        transport, _ = await loop.connect_accepted_socket(lambda: protocol, theirs)
+        while not (protocol.flow.write_paused or transport.get_write_buffer_size() > 5 * len(response)):
+            ours.send(ASKED)
+            connection.answered = anyio.Event()
+            await connection.answered.wait()
+        waiting = transport.get_write_buffer_size()
+        transport.abort()
+        while connection.state.connections:  # noqa: ASYNC110 (uvicorn has no event for it)
+            await asyncio.sleep(0)
+
+    assert waiting < 2 * len(response)
 
 
 async def test_the_application_gets_the_request() -> None:
