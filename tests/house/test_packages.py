@@ -275,6 +275,7 @@ SHELLS = {
     "http/server/read_turns.py",
     "http/server/earlier_streams.py",
     "http/server/request_body.py",
+    "http/server/cycle_protocol.py",
     "http/server/request_cycle.py",
     "http/server/shared_task.py",
     "http/server/response_buffer.py",

@@ -77,6 +77,7 @@ class Application:
 
     Attributes:
         limits: The limits of this application.
+        uploads: Counts bodies that are arriving.
 
     Raises:
         UsageError: An argument is invalid, or contradicts another one.
@@ -102,8 +103,9 @@ class Application:
     ) -> None:
         self._path, self._message_path = path, message_path
         self._sse_path = sse_path if _LEGACY_SSE_REVISION in engine.handlers.handshake_revisions else None
-        named = {} if health is None else {"health": health}
-        check_paths(path=path, sse_path=sse_path, message_path=message_path, **named)
+        check_paths(
+            path=path, sse_path=sse_path, message_path=message_path, **({} if health is None else {"health": health})
+        )
         self._health = None if health is None else HealthCheck(health)
         self._origin_check = OriginCheck(
             allowed_origins=allowed_origins, allowed_hosts=allowed_hosts, bound_to=bound_to
@@ -133,7 +135,8 @@ class Application:
 
     def _start(self) -> None:
         self._state = AppState(self._engine, self.limits, self._events)
-        self._uploads = Uploads(self._state.open_quota, self._engine.ledger.account("uploads"), self._engine.turns)
+        uploads = self._engine.ledger.account("uploads")
+        self.uploads: Uploads = Uploads(self._state.open_quota, uploads, self._engine.turns)
         self._legacy_sse = LegacySse(self._state, self._message_path)
         self._tokens = None if self._auth is None else self._token_check(self._auth)
         if self._cluster is not None:
@@ -344,9 +347,10 @@ class Application:
     async def _serve_post(
         self, scope: Scope, headers: Mapping[str, str], client: Client, receive: Receive, send: Send
     ) -> None:
-        body = await self._read_body(receive, headers, client)
+        body = self._read_body(receive, headers, client)  # awaited below, so that only the request keeps it
+        request = PostRequest(self._state, headers, client, receive, send, scope, await body)
         token = CALLER.set(Caller(client.owner, self._engine.turns))
-        await PostRequest(self._state, headers, client, receive, send, scope).serve(body)
+        await request.serve()
         CALLER.reset(token)  # its task may serve other requests, unless it fails
 
     async def _refuse_post(
@@ -385,7 +389,7 @@ class Application:
             receive,
             headers,
             client.owner,
-            self._uploads,
+            self.uploads,
             max_bytes=self._engine.limits.max_frame_bytes,
             seconds=self.limits.body_seconds,
             is_on_asyncio=self._state.is_on_asyncio,

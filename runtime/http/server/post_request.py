@@ -97,23 +97,22 @@ class PostRequest(HttpRequest, eq=False):
 
     _connection: StatelessConnection | None = None
 
-    async def serve(self, body: bytes) -> None:  # noqa: C901, PLR0912 (one coroutine more takes 1 % of a call)
-        """Handle the message in *body*, and answer it."""
-        self.body = body
+    async def serve(self) -> None:  # noqa: C901, PLR0912 (one coroutine more takes 1 % of a call)
+        """Handle the message in the body, and answer it."""
         state = self.state
-        if len(body) > REQUEST_COST_BYTES and self._is_abandoned():
+        if len(self.body) > REQUEST_COST_BYTES and self._is_abandoned():
             raise responses.ClientDisconnected("a client disconnected before its request was decoded")
         # Most calls return at once, and need no ticket if there is room for them.
-        has_room = state.open_quota.has_room(OPEN_REQUEST_BYTES + _DECODED_FACTOR * len(body))
+        has_room = state.open_quota.has_room(OPEN_REQUEST_BYTES + _DECODED_FACTOR * len(self.body))
         needs_ticket = state.is_shutting_down or not has_room
         if needs_ticket and self.open_ticket(session=self.headers.get(http.SESSION, "")) is None:
             await self.refuse_overload()
             return
         limits = state.engine.limits
         try:
-            message = envelope.decode(body, max_batch_length=limits.max_batch_length, max_values=limits.max_values)
+            message = envelope.decode(self.body, max_batch_length=limits.max_batch_length, max_values=limits.max_values)
             if isinstance(message, SUSPECT):
-                message = state.engine.reading.reread(body, message, limits)
+                message = state.engine.reading.reread(self.body, message, limits)
             meta = read_meta(message.params) if isinstance(message, Request) else None
             is_stateless = self._is_stateless(message, meta)
             if state.cluster is not None and await self._is_relayed(state.cluster, message, meta, is_stateless):
@@ -129,13 +128,14 @@ class PostRequest(HttpRequest, eq=False):
             elif meta is None or not isinstance(message, Request):
                 await (self._serve_stateless_other(message) if is_stateless else session_request.serve(self, message))
             elif message.method == CALL and (answer := self._direct_answer(message, meta, session, is_stateless)):
+                del message, meta  # it may be sent to a client that does not read, and they refer to the body
                 await answer
             elif is_stateless:
                 await self._serve_stateless(message, meta)
             else:
                 await session_request.serve(self, message)
         except ClusterUnavailable as error:
-            await responses.send_unreachable(self.send, error, body)
+            await responses.send_unreachable(self.send, error, self.body)
         finally:
             if self.ticket is not None:
                 self.ticket.release()
@@ -183,16 +183,17 @@ class PostRequest(HttpRequest, eq=False):
             self._connection.close()
         if len(answer) <= SMALL_BYTES and len(self.body) <= LARGE_BYTES:
             return responses.send_json(self.send, answer)
-        return self._send_large(answer)
+        return self._send_large(request, answer)
 
-    def _send_large(self, answer: bytes) -> Awaitable[None]:
-        """Return what sends an answer that is large, or that answers a large request."""
+    def _send_large(self, request: Request, answer: bytes) -> Awaitable[None]:
+        """Return what sends an answer that is large, or that answers a large request, whose body is kept no longer."""
         state = self.state
         state.engine.ledger.count_freed(_DECODED_FACTOR * len(self.body))
+        self.body = b""
         state.engine.turns.spend(len(answer))
         response = state.new_response(self.client, None)
         response.write(answer)  # not kept here: a client that does not read would hold two copies
-        return responses.send_large(state, response, self.send, responses.abort_of(self.scope), self.body)
+        return responses.send_large(state, response, self.send, responses.abort_of(self.scope), request.id)
 
     async def _is_relayed(
         self,
@@ -203,6 +204,12 @@ class PostRequest(HttpRequest, eq=False):
     ) -> bool:
         """Return whether another worker has answered; read the session from the cluster if necessary."""
         if not is_stateless:
+            session = self.headers.get(http.SESSION)
+            # It counts while the cluster is asked for a session, which may be slow, and a client may invent the id.
+            is_counted = session is not None and len(self.body) > REQUEST_COST_BYTES
+            if is_counted and self.open_ticket(session=session or "") is None:
+                await self.refuse_overload()
+                return True
             await cluster.prepare(self.headers, self.client)
             if isinstance(message, Request) and message.method == "tasks/result" and self.open_ticket() is not None:
                 return await cluster.relay_result(self.headers, self.client, self.body, self.receive, self.send)

@@ -9,10 +9,6 @@ part. So this class
 * makes an event only if the application has to wait for the rest of a request, or for a disconnect;
 * remembers the lines of headers that it has checked.
 
-uvicorn starts a timer after each response, which closes the connection if it stays idle. Here a connection has one such
-timer, which looks at the time of the last response. And uvicorn makes a task for each request, where here requests that
-arrive together share one as long as none of them waits.
-
 What the application must not send is refused as in uvicorn.
 
 Spec:
@@ -24,44 +20,30 @@ from __future__ import annotations
 import asyncio
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote
 
-import httptools
 from uvicorn.protocols.http.httptools_impl import (
     HEADER_RE,
     HEADER_VALUE_RE,
     STATUS_LINE,
-    HttpToolsProtocol,
     RequestResponseCycle,
 )
-
-from mcpgen.runtime.http.server.client_address import site_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mcpgen.runtime.http.server.read_turns import ReadTurns
     from mcpgen.runtime.http.server.responses import Header
-    from mcpgen.runtime.http.server.shared_task import SharedTask
+    from mcpgen.runtime.server.quota import Entry
 
-__all__ = ["NO_EVENT", "CycleProtocol", "remembered_line"]
+__all__ = ["NO_EVENT", "RequestCycle", "remembered_line"]
 
 # Responses without a body (RFC 9110, sections 15.3.5 and 15.4.5).
 _WITHOUT_BODY: Final = frozenset((204, 304))
 
-# A client sends its requests to one short URL, and gets the same short headers. They are not parsed each time.
+# A client gets the same short headers with each response. They are not checked each time.
 _MAX_REMEMBERED_BYTES: Final = 256
-
-# A longer path is not decoded, and nothing is served at it. 64 KiB of escapes, the most that a head can have, take
-# 40 ms, and many connections can send them in one turn of the event loop.
-_MAX_DECODED_BYTES: Final = 1024
 
 # A longer body is written apart from its head, so that it is not copied.
 _COPIED_BYTES: Final = 16 * 1024
-
-
-# Of a connection without a request.
-_NO_SCOPE: Final[Any] = {}
 
 
 class _NoEvent:
@@ -96,9 +78,11 @@ class RequestCycle(RequestResponseCycle):
         is_received: Whether the application has received the whole request.
         ends_with_connection: Whether the response has neither a length nor chunks.
         written: A future that is done, which takes less than a coroutine.
+        entry: Counts the body while it waits for the application; None if it is not counted.
     """
 
     is_received: bool = False
+    entry: Entry | None = None
     ends_with_connection: bool = False
     body: bytes | bytearray  # type: ignore[assignment] # bytes if all of it has arrived
     message_event: Any
@@ -122,10 +106,18 @@ class RequestCycle(RequestResponseCycle):
         if self.disconnected or self.response_complete:
             return {"type": "http.disconnect"}
         self.is_received = not self.more_body  # or the next call would return an empty body
-        body, self.body = self.body, bytearray()
+        body = self.body
+        self.forget_body()  # the application counts it now
         if self.is_received and self.flow.read_paused:  # or the end of the connection would not be seen
             self.flow.resume_reading()
         return {"type": "http.request", "body": bytes(body), "more_body": self.more_body}
+
+    def forget_body(self) -> None:
+        """Keep nothing of the body, which the application has taken, or will not take."""
+        self.body = bytearray()
+        if self.entry is not None:
+            self.entry.release()
+            self.entry = None
 
     async def _wait(self) -> None:
         """Return when a part of the request, its end, or that of the response or the connection has come."""
@@ -211,167 +203,9 @@ class RequestCycle(RequestResponseCycle):
         if self.expected_content_length:
             raise RuntimeError("the body of a response is shorter than its Content-Length")
         self.response_complete = True
+        self.forget_body()  # or an idle connection would keep that of a request that was refused
         if self.message_event is not NO_EVENT:
             self.message_event.set()
         if not self.keep_alive:
             self.transport.close()
         self.on_response()
-
-
-class CycleProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, with a `RequestCycle` for each request, and one timer for each connection.
-
-    Args:
-        requests: Runs the requests of all connections.
-        reads: Says whose data is parsed in a turn of the event loop.
-        **options: The arguments that uvicorn passes.
-
-    Attributes:
-        owner: The address of the client.
-        reads: As above.
-        delayed: How many pieces of data wait for their turn.
-    """
-
-    app: Any
-    cycle: RequestResponseCycle
-    scope: Any
-    url: bytes
-
-    def __init__(self, *, requests: SharedTask, reads: ReadTurns, **options: Any) -> None:  # noqa: ANN401 (as uvicorn's are)
-        super().__init__(**options)
-        self._requests = requests
-        self._written = self.loop.create_future()
-        self._written.set_result(None)
-        self.owner: str = ""
-        self.reads: ReadTurns = reads
-        self.delayed: int = 0
-        self._idle_since: float | None = None  # by the clock of the event loop; None while it is in use
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's own
-        """Note whose connection it is."""
-        super().connection_made(transport)
-        self.owner = site_of(self.client[0]) if self.client else ""
-
-    def data_received(self, data: bytes) -> None:
-        """Parse *data* in this turn of the event loop, or in a later one."""
-        if self.reads.is_turn_of(self.owner, len(data), self.delayed > 0, self._parse_delayed, data):
-            self.parse(data)
-        else:
-            self.delayed += 1
-            self._unset_keepalive_if_required()
-            self.flow.pause_reading()
-
-    def _parse_delayed(self, data: bytes) -> None:
-        self.delayed -= 1
-        if not self.transport.is_closing():
-            if not self.pipeline:  # else it goes on after the request that is answered
-                self.flow.resume_reading()
-            self.parse(data)
-
-    def parse(self, data: bytes) -> None:
-        """Parse *data*, and start the requests in it."""
-        HttpToolsProtocol.data_received(self, data)
-
-    def begin_request(self) -> None:
-        """Call the application, as uvicorn does; without WebSockets and `limit_concurrency`, which are not used."""
-        parser: Any = self.parser
-        version = parser.get_http_version()
-        is_current = version == "1.1"
-        split = _remembered_target if len(self.url) <= _MAX_REMEMBERED_BYTES else _target
-        path, raw_path, query = split(self.url)
-        scope: Any = self.scope
-        scope["method"] = parser.get_method().decode("ascii")
-        scope["http_version"] = version
-        scope["path"], scope["raw_path"], scope["query_string"] = path, raw_path, query
-        expects = is_current and self.expect_100_continue  # RFC 9110, 10.1.1: ignored before HTTP/1.1
-        self.start_request(scope, None, expects, is_current and parser.should_keep_alive())
-
-    def start_request(
-        self,
-        scope: Any,  # noqa: ANN401 (as uvicorn has it)
-        body: bytes | None,
-        expects_100_continue: bool = False,  # noqa: FBT001, FBT002 (CPython 3.11 makes a dict of named arguments)
-        keep_alive: bool = True,  # noqa: FBT001, FBT002
-    ) -> None:
-        """Call the application for a request, now or after those before it.
-
-        Args:
-            scope: The ASGI scope.
-            body: The body, if it has arrived, and None if it is to come.
-            expects_100_continue: Whether the client waits before it sends the body.
-            keep_alive: Whether the connection may be used again.
-        """
-        before: Any = self.cycle  # None before the first request
-        self.cycle = cycle = RequestCycle(
-            scope,
-            self.transport,
-            self.flow,
-            self.logger,
-            self.access_logger,
-            False,  # noqa: FBT003 (access_log)
-            self.server_state.default_headers,
-            NO_EVENT,
-            expects_100_continue,
-            keep_alive,
-            self.on_response_complete,
-        )
-        cycle.written = self._written
-        if body is not None:
-            cycle.body = body
-            cycle.more_body = False
-        if before is None or before.response_complete:
-            self._start_asgi_task(cycle, self.app)
-        else:
-            self.flow.pause_reading()
-            self.pipeline.appendleft((cycle, self.app))
-
-    def end_request(self) -> None:
-        """Start the request that waits, or else the time in which the connection may be idle."""
-        self.server_state.total_requests += 1
-        cycle = self.cycle
-        if cycle.response_complete:  # else it waits behind the one that has ended
-            # A head may have 64 KiB, and there may be 10,000 idle connections.
-            if self.scope is cycle.scope:  # else the next head has begun
-                self.scope, self.url = _NO_SCOPE, b""
-            cycle.scope = _NO_SCOPE
-        if self.transport.is_closing():
-            return
-        if self.flow.read_paused:
-            self.flow.resume_reading()
-        if self.pipeline:
-            self._start_asgi_task(*self.pipeline.pop())
-            return
-        self._idle_since = self.loop.time()
-        if self.timeout_keep_alive_task is None:
-            self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self._check_idle)
-
-    def _check_idle(self) -> None:
-        """Close the connection if it was idle for long enough; or look at it again when it may be."""
-        self.timeout_keep_alive_task = None
-        if self._idle_since is None:  # the next response starts the timer again
-            return
-        rest = self._idle_since + self.timeout_keep_alive - self.loop.time()
-        if rest > 0:
-            self.timeout_keep_alive_task = self.loop.call_later(rest, self._check_idle)
-        else:
-            self.timeout_keep_alive_handler()
-
-    def _unset_keepalive_if_required(self) -> None:
-        """Note that the connection is in use: uvicorn calls this when data arrives."""
-        self._idle_since = None
-
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401, ARG002 (as uvicorn has it)
-        self._requests.start(self, cycle)
-
-    def on_failed_response(self) -> None:
-        """Handle that the application has ended in the middle of its response, and the connection is closed."""
-
-
-def _target(url: bytes) -> tuple[str, bytes, bytes]:
-    """Return the path of a request's target, decoded and as it is, and the query."""
-    parsed = httptools.parse_url(url)
-    path = parsed.path.decode("ascii")
-    return unquote(path) if len(path) <= _MAX_DECODED_BYTES else path, parsed.path, parsed.query or b""
-
-
-_remembered_target: Final = lru_cache(maxsize=64)(_target)

@@ -125,18 +125,22 @@ async def _send_whole(send: Send, body: bytes, status: int, headers: list[Header
 
 
 async def send_large(
-    state: AppState, response: ResponseBuffer, send: Send, on_abort: Callable[[], object] | None, body: bytes
+    state: AppState,
+    response: ResponseBuffer,
+    send: Send,
+    on_abort: Callable[[], object] | None,
+    request_id: RequestId,
 ) -> None:
     """Send one large JSON document, all that *response* holds, which is counted until the client has read it.
 
-    *body* is that of the request.
+    *request_id* is that of the request.
 
     Raises:
         ClientDisconnected: The client has closed its connection, or does not read.
     """
     if response.is_disconnected:
         reason = "clients leave too many bytes unread (max_unread_bytes)"
-        await send_error(send, 503, reason, headers=(RETRY_AFTER,), body=body)
+        await send_error(send, 503, reason, headers=(RETRY_AFTER,), request_id=request_id)
         return
     response.on_abort = on_abort
     try:

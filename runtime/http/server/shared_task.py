@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 if TYPE_CHECKING:
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-    from mcpgen.runtime.http.server.request_cycle import CycleProtocol
+    from mcpgen.runtime.http.server.cycle_protocol import CycleProtocol
 
 __all__ = ["SharedTask"]
 

@@ -10,9 +10,6 @@ that arrives at once costs nothing. Six more things could make a server hold eve
 * It sends a body as chunks of a few bytes, of which each costs as much as a long one. Such a body is refused.
 * It continues a request that is already answered, such as one that was refused because of its head.
 * It causes an error response in the middle of a response, where the client would read it as part of that response.
-
-httptools takes ``Upgrade`` for the end of the request even if the server declines it, so the body would be lost. Java's
-`HttpClient` offers HTTP/2 that way with its first request.
 """
 
 from __future__ import annotations
@@ -25,17 +22,21 @@ import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from mcpgen.runtime.http.server.request_cycle import NO_EVENT, CycleProtocol
+from mcpgen.runtime.http.server.cycle_protocol import SMALL_BODY_BYTES, CycleProtocol
+from mcpgen.runtime.http.server.declined_upgrade import without_upgrade
+from mcpgen.runtime.http.server.open_requests import TOO_MANY
+from mcpgen.runtime.http.server.request_cycle import NO_EVENT
 from mcpgen.runtime.http.server.responses import ABORT
 
 if TYPE_CHECKING:
     import asyncio
 
-    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
-
     from mcpgen.runtime.server.quota import Entry, Quota
 
 __all__ = ["BoundedProtocol"]
+
+# No further response is written while more waits for the client. The default is 64 KiB, and no limit counts it.
+_WRITE_BUFFER_BYTES: Final = 4096
 
 # How many requests may wait behind one that is being answered. Browsers and common libraries do not pipeline.
 MAX_PIPELINED_REQUESTS: Final = 64
@@ -51,8 +52,6 @@ _FRAMING_FACTOR: Final = 8
 _MIN_CHUNK_BYTES: Final = 256
 _SHORT_CHUNKS: Final = 1000  # that a body may have in any case
 
-_UPGRADE_HEADERS: Final = (b"upgrade", b"http2-settings")
-
 # The limit of h11, too. A tool's arguments may be in headers, so it cannot be small.
 MAX_HEAD_BYTES: Final = 64 * 1024
 _HEAD_SECONDS: Final = 10
@@ -64,9 +63,11 @@ _HEADER_BYTES: Final = 128
 # What all heads keep that are incomplete, or wait behind a request, at most. Most heads are neither.
 MAX_HEADS_BYTES: Final = 32 * 1024 * 1024
 _CONNECTION_BYTES: Final = 16 * 1024
+_WAITING_REQUEST_BYTES: Final = 1280  # beside its head
 
 _HEAD_TOO_LONG: Final = b"431 Request Header Fields Too Large", b"the request head is longer than 64 KiB"
 _TOO_MANY_HEADERS: Final = b"431 Request Header Fields Too Large", b"the request has more than 200 headers"
+_TOO_MANY_BODIES: Final = b"503 Service Unavailable", TOO_MANY.encode()
 _TOO_MANY_HEADS: Final = b"503 Service Unavailable", b"too many request heads are incomplete or wait for an answer"
 _SHORT_CHUNKS_REFUSED: Final = b"400 Bad Request", b"the chunks of the body are too short; send at least 256 bytes each"
 
@@ -92,7 +93,6 @@ class BoundedProtocol(CycleProtocol):
         self._head_entry: Entry | None = None
         self._waiting_bytes = 0  # of the heads that wait behind the request that is being answered
         self._spare_chunks = _SHORT_CHUNKS
-        self._answered: RequestResponseCycle | None = None  # the request that is being answered; later ones wait
         self._is_complete = True  # whether the last request has arrived completely
         self._data = b""
         self._overhead_bytes = 0  # bytes that are neither head nor body
@@ -104,6 +104,7 @@ class BoundedProtocol(CycleProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's own
         """Start the time limit of the first head."""
         super().connection_made(transport)
+        transport.set_write_buffer_limits(high=_WRITE_BUFFER_BYTES)
         # As of any extension, the value is a dict.
         self._extensions = {ABORT: {"abort": transport.abort, "is_closing": transport.is_closing}}
         self.headers: list[
@@ -208,8 +209,11 @@ class BoundedProtocol(CycleProtocol):
         cycle = self.cycle
         if not cycle.response_complete:
             cycle.body += body
-            if len(cycle.body) > HIGH_WATER_LIMIT:
+            size = len(cycle.body)
+            if size > HIGH_WATER_LIMIT:
                 self.flow.pause_reading()
+            if (size > SMALL_BODY_BYTES or self.pipeline) and not self.count_body(cycle):
+                raise OverflowError(TOO_MANY)
             if cycle.message_event is not NO_EVENT:
                 cycle.message_event.set()
 
@@ -274,7 +278,8 @@ class BoundedProtocol(CycleProtocol):
         else:
             super().send_400_response(msg)
             self._limit_closing()
-            self._disconnect_cycles()
+            self.disconnect_cycles()
+            self.wake_cycles()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop all time limits. Count the connection no longer, and wake its requests, in this turn or a later one."""
@@ -282,11 +287,7 @@ class BoundedProtocol(CycleProtocol):
         for each in (*timers, self.timeout_keep_alive_task):
             if each is not None:
                 each.cancel()
-        for cycle, _ in self.pipeline:  # uvicorn would leave them to the garbage collector, which comes late
-            cycle.on_response = lambda: None
-        self.pipeline.clear()
-        for cycle in self._open_cycles():
-            cycle.disconnected = True  # the transport cannot be used any more
+        self.disconnect_cycles()  # the transport cannot be used any more
         if self.reads.is_turn_of(self.owner, 0, self.delayed > 0, self._lose, exc):
             self._lose(exc)
 
@@ -295,12 +296,12 @@ class BoundedProtocol(CycleProtocol):
             self.place.release()
         if self._head_entry is not None:
             self._head_entry.release()
-        self._disconnect_cycles()
+        self.wake_cycles()
         super().connection_lost(exc)
 
     @property
     def _is_answering(self) -> bool:
-        answered = self._answered
+        answered = self.answered
         return answered is not None and answered.response_started and not answered.response_complete
 
     def _head_size(self) -> int:
@@ -310,7 +311,7 @@ class BoundedProtocol(CycleProtocol):
     def _note_waiting(self) -> None:
         """Count the complete head if it waits behind another request, and its incomplete part no longer."""
         if self.pipeline:
-            self._waiting_bytes += self._head_size() + _HEADER_BYTES * len(self.headers)
+            self._waiting_bytes += _WAITING_REQUEST_BYTES + self._head_size() + _HEADER_BYTES * len(self.headers)
         if not self._count_heads():
             self._refuse(*_TOO_MANY_HEADS)
             raise OverflowError("too many heads wait")
@@ -331,6 +332,10 @@ class BoundedProtocol(CycleProtocol):
             return entry.resize(size)
         self._head_entry = self._heads.admit(self.owner, size, give_way=partial(self._refuse, *_TOO_MANY_HEADS))
         return self._head_entry is not None
+
+    def refuse_body(self) -> None:
+        """Refuse the request whose body waits for the application, and close the connection."""
+        self._refuse(*_TOO_MANY_BODIES)
 
     def _refuse_slow_head(self) -> None:
         self._head_timer = None
@@ -357,21 +362,8 @@ class BoundedProtocol(CycleProtocol):
     def _close_now(self) -> None:
         self.transport.close()
         self._limit_closing()
-        self._disconnect_cycles()
-
-    def _disconnect_cycles(self) -> None:
-        """Tell the request that is being answered of the disconnect; uvicorn tells only the last one that arrived."""
-        for cycle in self._open_cycles():
-            cycle.disconnected = True
-            cycle.message_event.set()
-
-    def _open_cycles(self) -> list[RequestResponseCycle]:
-        cycles = (self._answered, cast("RequestResponseCycle | None", self.cycle))
-        return [each for each in cycles if each is not None and not each.response_complete]
-
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401, ARG002 (as uvicorn has it)
-        self._answered = cycle
-        self._requests.start(self, cycle)
+        self.disconnect_cycles()
+        self.wake_cycles()
 
     def _limit_closing(self) -> None:
         """Abort a closed connection whose client does not read the rest."""
@@ -387,14 +379,9 @@ class BoundedProtocol(CycleProtocol):
         if self.parser.get_method() == b"CONNECT" or not isinstance(error, httptools.HttpParserUpgrade):
             self.send_400_response("Invalid HTTP request received.")
             return
-        lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())]
-        for name, value in self.headers:
-            if name == b"connection":
-                tokens = [each for each in value.split(b",") if each.strip().lower() not in _UPGRADE_HEADERS]
-                lines += [b"connection:" + b",".join(tokens)] if tokens else []
-            elif name not in _UPGRADE_HEADERS:
-                lines.append(name + b":" + value)
+        version = self.parser.get_http_version().encode()
+        head = without_upgrade(self.parser.get_method(), self.url, version, self.headers)
         self.parser: httptools.HttpRequestParser = httptools.HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
-        self._data = b"\r\n".join([*lines, b"", self._data[error.args[0] :]])
+        self._data = head + self._data[error.args[0] :]
         HttpToolsProtocol.data_received(self, self._data)

@@ -313,7 +313,10 @@ class _UvicornServer(uvicorn.Server):
     def _make_protocol(self) -> RepeatingProtocol:
         make: Any = self.config.http_protocol_class
         made: RepeatingProtocol = make(
-            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+            bodies=self._app.uploads.quota,
         )
         return made
 

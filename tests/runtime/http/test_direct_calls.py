@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tracemalloc
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,7 @@ class Site:
         self.app: Any = server.asgi(bound_to="127.0.0.1", user=lambda scope: dict(scope["headers"])[b"x-user"].decode())
         self.lines: dict[str, str] = {}
         self.meta: dict[str, Any] = {}
+        self.kept_bytes: list[int] = []  # when each event is sent, if memory is traced
 
     async def begin(self, revision: str) -> None:
         """Do what a client of *revision* does first."""
@@ -47,13 +49,12 @@ class Site:
         """Return the answer to a call, which must be JSON."""
         self.lines |= {"mcp-method": "tools/call", "mcp-name": tool}
         params = {"name": tool, "arguments": arguments, **self.meta}
-        start, body = await self._post({"id": number, "method": "tools/call", "params": params})
+        start, body, *_ = await self._post({"id": number, "method": "tools/call", "params": params})
         assert b"application/json" == dict(start["headers"])[b"content-type"]
         return json.loads(body["body"])
 
     async def _post(self, message: dict[str, Any]) -> list[Any]:
         said: list[Any] = []
-        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
         lines = {
             "host": "127.0.0.1",
             "x-user": "ada",
@@ -62,7 +63,7 @@ class Site:
             **self.lines,
         }
 
-        bodies = [body]
+        bodies = [json.dumps({"jsonrpc": "2.0", **message}).encode()]  # kept nowhere else
 
         async def receive() -> Any:
             if not bodies:
@@ -71,6 +72,7 @@ class Site:
 
         async def send(event: Any) -> None:
             said.append(event)
+            self.kept_bytes.append(tracemalloc.get_traced_memory()[0])
 
         headers = [(name.encode(), value.encode()) for name, value in lines.items()]
         scope = {"type": "http", "method": "POST", "path": "/mcp", "client": ("127.0.0.1", 1), "headers": headers}
@@ -195,3 +197,26 @@ async def test_its_context_sends_nothing_after_its_end(revision: str) -> None:
         assert left[0].is_cancelled
         with pytest.raises(TransportClosed):
             await left[0].roots()
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", STATELESS])
+async def test_a_large_request_is_not_kept_while_its_answer_is_sent(revision: str) -> None:
+    own = Server("demo", version="1")
+
+    @own.tool
+    async def length(text: str) -> str:
+        return str(len(text))
+
+    site = Site(own)
+    async with site.app.running():
+        await site.begin(revision)
+        large = "x" * 1_000_000
+        await site.call("length", text=large)
+        tracemalloc.start()
+        try:
+            answer = await site.call("length", text=large)
+        finally:
+            tracemalloc.stop()
+
+    assert "1000000" == text(answer)
+    assert max(site.kept_bytes) < len(large) // 10

@@ -10,7 +10,7 @@ import pytest
 
 from mcpgen import HttpLimits, Server
 from mcpgen.runtime.http.media_types import JSON, accepts
-from mcpgen.runtime.http.server import legacy_sse, request_cycle
+from mcpgen.runtime.http.server import cycle_protocol, legacy_sse
 from mcpgen.runtime.http.server.auth import token_check
 from mcpgen.runtime.http.server.client_address import ClientAddresses
 from tests.runtime.http.cluster.workers import Unwatched
@@ -40,13 +40,13 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
         return decode_counted
 
-    monkeypatch.setattr(request_cycle, "unquote", counted(unquote))
+    monkeypatch.setattr(cycle_protocol, "unquote", counted(unquote))
     monkeypatch.setattr(legacy_sse, "parse_qs", counted(parse_qs))
     return lengths
 
 
 def split_target(url: bytes) -> tuple[str, bytes, bytes]:
-    split: Any = request_cycle.__dict__["_target"]
+    split: Any = cycle_protocol.__dict__["_target"]
     found: tuple[str, bytes, bytes] = split(url)
     return found
 

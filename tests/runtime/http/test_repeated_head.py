@@ -60,6 +60,7 @@ class Peer:
         self.protocol = make(
             write_seconds=10,
             heads=Quota(10**6, 10**6),
+            bodies=Quota(10**6, 10**6),
             requests=SharedTask(),
             reads=ReadTurns(),
             config=config,

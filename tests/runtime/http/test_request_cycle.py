@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -56,6 +57,9 @@ class Wire(asyncio.Transport):
     def abort(self) -> None:
         self.aborted.set()
 
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
     def get_write_buffer_size(self) -> int:
         return self.unread_bytes
 
@@ -75,7 +79,9 @@ class Connection:
         idle_seconds: float = 10,
         write_seconds: float = 10,
         requests: SharedTask | None = None,
+        is_made: bool = True,
     ) -> None:
+        self.bodies = Quota(100, 250_000)
         self.events = events
         self.received: list[Any] = []
         self.failure: BaseException | None = None
@@ -88,6 +94,7 @@ class Connection:
         self.protocol = RepeatingProtocol(
             write_seconds=write_seconds,
             heads=Quota(10**6, 10**6),
+            bodies=self.bodies,
             repeated=Quota(10**6, 10**6),
             requests=requests or SharedTask(),
             reads=self.reads,
@@ -97,7 +104,8 @@ class Connection:
         )
         self.protocol.timeout_keep_alive = idle_seconds  # type: ignore[assignment] # uvicorn takes whole seconds only
         self.wire = Wire()
-        self.protocol.connection_made(self.wire)
+        if is_made:
+            self.protocol.connection_made(self.wire)
 
     async def _app(self, scope: Any, receive: Callable[[], Any], send: Callable[[Any], Any]) -> None:
         self.received.append(scope)
@@ -291,6 +299,76 @@ async def test_a_request_is_not_read_while_the_client_does_not_read_the_answer_b
         await connection.answered.wait()
 
     assert (1, 2) == (read, len(connection.received))
+
+
+def asked(size: int) -> bytes:
+    return b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % size + b"x" * size
+
+
+async def test_an_idle_connection_keeps_no_body_of_a_request_that_was_refused() -> None:
+    async with opened() as connection:
+
+        async def refuse(scope: Any, receive: Any, send: Any) -> None:
+            del scope, receive
+            await send(start(status=404))
+            await send(part(b""))
+            connection.answered.set()
+
+        connection.protocol.app = refuse
+        await connection.ask(asked(50_000))
+
+        assert (b"", 0) == (connection.protocol.cycle.body, connection.bodies.bytes)
+
+
+@pytest.mark.parametrize("repeats", [False, True], ids=["first", "repeated"])
+async def test_a_body_counts_while_it_waits_for_the_application(*, repeats: bool) -> None:
+    async with opened(start(), part(b"")) as connection:
+        for _ in range(3 if repeats else 0):
+            await connection.ask(asked(100))
+        connection.protocol.pause_writing()
+        connection.protocol.data_received(asked(50_000))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        connection.protocol.data_received(asked(60))  # behind it
+        waiting = connection.bodies.bytes
+        connection.protocol.resume_writing()
+        while connection.state.tasks:  # noqa: ASYNC110 (uvicorn has no event for it)
+            await asyncio.sleep(0)
+
+        assert 50_060 == waiting
+        assert 0 == connection.bodies.bytes
+        assert [50_000, 60] == [len(each["body"]) for each in connection.received[-3::2]]
+
+
+async def test_a_body_for_which_there_is_no_room_is_refused() -> None:
+    async with opened(start(), part(b"")) as connection:
+        connection.protocol.pause_writing()
+        connection.protocol.data_received(asked(150_000) + asked(150_000))
+
+        assert connection.wire.writes[0].startswith(b"HTTP/1.1 503 ")
+        assert connection.wire.is_closing()
+        assert 0 == connection.bodies.bytes
+
+
+async def test_little_waits_for_a_client_that_does_not_read_many_small_responses() -> None:
+    response = b"x" * 16_000
+    connection = Connection(start((b"content-length", b"16000")), part(response), is_made=False)
+    ours, theirs = socket.socketpair()
+    with ours, anyio.fail_after(PATIENCE_SECONDS):
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        theirs.setblocking(False)  # noqa: FBT003 (of the standard library)
+        loop, protocol = asyncio.get_running_loop(), connection.protocol
+        transport, _ = await loop.connect_accepted_socket(lambda: protocol, theirs)
+        while not (protocol.flow.write_paused or transport.get_write_buffer_size() > 5 * len(response)):
+            ours.send(ASKED)
+            connection.answered = anyio.Event()
+            await connection.answered.wait()
+        waiting = transport.get_write_buffer_size()
+        transport.abort()
+        while connection.state.connections:  # noqa: ASYNC110 (uvicorn has no event for it)
+            await asyncio.sleep(0)
+
+    assert waiting < 2 * len(response)
 
 
 async def test_the_application_gets_the_request() -> None:

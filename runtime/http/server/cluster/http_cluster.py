@@ -367,7 +367,7 @@ class HttpCluster:
             if request.kind == "get":
                 await get_delete_request.get(state, headers, client, receive, send, None)
             elif request.kind == "post":
-                await PostRequest(state, headers, client, receive, send, scope).serve(request.body)
+                await PostRequest(state, headers, client, receive, send, scope, request.body).serve()
             elif request.kind == "message" and self._legacy_sse is not None:
                 await self._legacy_sse.post(scope, headers, client, request.body, send)
         except ClusterUnavailable as error:

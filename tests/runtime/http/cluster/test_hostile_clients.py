@@ -69,6 +69,28 @@ async def post(client: Any, body: bytes) -> None:
     assert 202 == (await client.post(body).complete()).status
 
 
+async def test_a_long_message_counts_while_the_cluster_is_asked_for_an_invented_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shared = MemoryCluster()
+    counted: list[int] = []
+    async with running(demo(), lambda: shared, workers=2) as workers:
+        cluster = workers.cluster(0)
+
+        async def read(_session_id: str) -> None:
+            counted.append(cluster._state.open_quota.bytes)
+
+        monkeypatch.setattr(cluster._copies, "read", read)
+        client = workers.client(0)
+        client.session = "invented"
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"a": "x" * 100_000}}).encode()
+        reply = await client.post(body).complete()
+
+        assert 404 == reply.status
+        assert counted[0] > len(body)
+        assert 0 == cluster._state.open_quota.bytes
+
+
 @pytest.mark.parametrize("number", ["1" * 5000, "99999999", "\u0661", "-1", "0", ""])
 async def test_a_worker_that_a_client_has_invented_is_none(number: str) -> None:
     """Python refuses to read more than 4,300 digits as a number."""
