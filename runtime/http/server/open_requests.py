@@ -181,6 +181,12 @@ class CountedConnection(Connection):
         self._charge_batch(-size)
         return False
 
+    def keep_answer(self, exchange: Exchange, size: int, /) -> bool:
+        """Count *size* bytes more with the ticket of *exchange*; return whether there is room."""
+        ticket = self._tickets.get(exchange)
+        entry = None if ticket is None else ticket.entry
+        return entry is None or entry.resize(entry.size + size)
+
     @property
     def is_congested(self) -> bool:
         """Whether a handler has to `drain` before it starts."""
