@@ -282,16 +282,17 @@ class TaskLifecycle:
         """Whether the store has not taken the end of a task yet."""
         return task_id in self._unsaved
 
-    def save(self) -> None:
-        """Try again to store the end of tasks that the store has not taken.
+    def save(self) -> int:
+        """Try again to store the end of a task that the store has not taken; return its bytes, 0 if there is none.
 
         Raises:
-            StoreFailed: The store still does not take one.
+            StoreFailed: The store still does not take it.
         """
-        while self._unsaved:
-            task_id, each = next(iter(self._unsaved.items()))
+        for task_id, each in self._unsaved.items():
             self._change(task_id, record_edit(each.status, each.message, each.outcome), each.outcome)
             del self._unsaved[task_id]
+            return len(each.outcome.json)
+        return 0
 
     def replace(self, task_id: str, edit: Callable[[TaskRecord], TaskRecord | None]) -> TaskRecord | None:
         """Replace the record of a task by what *edit* makes of it; notify its requestor, and return the new one.
