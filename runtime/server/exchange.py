@@ -143,6 +143,7 @@ class ServerRequest(Struct, eq=False):
         on_done: Called once, when there is a result or an error.
         key: The id, or for a stateless client the key in ``inputRequests``.
         held_bytes: The bytes that are charged for it while it waits for an answer.
+        exchange: Whose handler made it, if it was sent as a message of its own, and if a handler of a request made it.
         is_done: Whether there is a result or an error.
     """
 
@@ -152,6 +153,7 @@ class ServerRequest(Struct, eq=False):
     on_done: Callable[[], None] | None = None
     key: str = ""
     held_bytes: int = 0
+    exchange: Exchange | None = None
     is_done: bool = False
     _result: Any = None
     _failure: Exception | None = None
@@ -247,7 +249,8 @@ class Exchange(Struct, eq=False):
         last_peer: The client of the last open request.
         last_access: What the access token of the last open request allowed.
         session: The session that runs the handler.
-        size: The bytes that are charged to that session until the handler has ended; 0 while it is parked.
+        size: The bytes that are charged to that session until the handler has ended, those of the client's answers
+            included; 0 while it is parked.
     """
 
     request: OpenRequest | None

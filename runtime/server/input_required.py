@@ -26,6 +26,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from mcpgen.runtime.errors import AdaptationError, RequestError, UnsupportedByPeer
 from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.exception_groups import joined_unsupported
+from mcpgen.runtime.protocol.message_size import decoded_bytes
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.error_mapping import unsupported_error, url_elicitations_fault
 from mcpgen.runtime.server.exchange import Exchange, ResponseBody, ServerRequest
@@ -118,9 +119,8 @@ def flush_requests(session: ServerSession, exchange: Exchange) -> None:
 
 def _fail_requests(exchange: Exchange, reason: str) -> None:
     """Fail the requests of a handler, none of which was sent."""
-    requests = list(exchange.server_requests.values())
-    exchange.server_requests.clear()
-    for each in requests:
+    requests, exchange.server_requests = exchange.server_requests, {}
+    for each in requests.values():
         each.fail(RequestError(ErrorCode.INTERNAL_ERROR, reason))
 
 
@@ -358,20 +358,20 @@ def _resume(session: ServerSession, parked: InputRound, request: OpenRequest, re
     if exchange.unsent_response is not None:
         session.respond(exchange, exchange.unsent_response)
         return
-    _keep_for_replay(session.engine, exchange, {key: responses[key] for key in results})
+    _keep(session.engine, exchange, {key: responses[key] for key in results})
     for key, result in results.items():
         exchange.server_requests.pop(key).set_result(result)
     if exchange.server_requests:
         flush_soon(exchange)
 
 
-def _keep_for_replay(engine: Engine, exchange: Exchange, responses: Mapping[str, Raw]) -> None:
-    """Keep a client's responses if the handler may run again and a request state can hold all of them."""
+def _keep(engine: Engine, exchange: Exchange, responses: Mapping[str, Raw]) -> None:
+    """Charge responses, which the handler may keep; keep them if it may run again and a state can hold all of them."""
+    exchange.charge(sum(map(decoded_bytes, responses.values())))
     if exchange.cannot_replay or not engine.handlers.may_replay(exchange):
         return
-    for key, response in responses.items():
-        exchange.earlier_responses[key] = Raw(bytes(response))
-        exchange.charge(len(memoryview(response)))
+    exchange.earlier_responses |= {key: each.copy() for key, each in responses.items()}
+    exchange.charge(sum(len(memoryview(each)) for each in responses.values()))
     if sum(len(memoryview(each)) for each in exchange.earlier_responses.values()) > MAX_CONTENT_BYTES:
         exchange.earlier_responses.clear()
         exchange.cannot_replay = True

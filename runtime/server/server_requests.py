@@ -36,6 +36,7 @@ from mcpgen.runtime.errors import (
 )
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.codec import codec
+from mcpgen.runtime.protocol.message_size import decoded_bytes
 from mcpgen.runtime.protocol.missing_capabilities import capability_names, missing_capabilities, missing_task_capability
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.exchange import ServerRequest
@@ -59,6 +60,10 @@ __all__ = [
     "send_request",
 ]
 
+_NO_ROOM = (
+    "the client's answer and the pending requests would keep too many bytes (max_in_flight_bytes, max_open_bytes); "
+    "ask the client for less, or try again later"
+)
 _TOO_MANY = "too many requests wait for answers of the client (max_in_flight); try again later"
 
 # Of a key in inputRequests: 48 bits of a digest distinguish the requests of one handler.
@@ -254,6 +259,7 @@ def _send(session: ServerSession, exchange: Exchange | None, request: ServerRequ
     session.server_requests[session.last_id] = request
     if exchange is not None:
         exchange.server_requests[request.key] = request
+        request.exchange = exchange
     note_elicitation_id(session, request.params)
     session.output.send(envelope.encode_request(session.last_id, method, request.params), exchange)
 
@@ -311,6 +317,10 @@ def flush_soon(exchange: Exchange) -> None:
 
 def receive_result(session: ServerSession, request: ServerRequest, raw: Raw) -> None:
     """End *request* with the client's result."""
+    exchange = request.exchange
+    if exchange is not None and not session.keep_answer(exchange, decoded_bytes(raw)):
+        request.fail(RequestError(ErrorCode.INTERNAL_ERROR, _NO_ROOM))
+        return
     try:
         request.set_result(read_result(session.engine.reading, request, raw))
     except (InvalidPayload, AdaptationError) as error:

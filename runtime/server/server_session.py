@@ -160,6 +160,13 @@ class ServerSession:
         self.held_bytes += size
         self.open_requests.bytes += size
 
+    def keep_answer(self, exchange: Exchange, size: int) -> bool:
+        """Charge an answer of *size* bytes, which the handler of *exchange* may keep; return whether there is room."""
+        if self.held_bytes + size > self.limits.max_in_flight_bytes or not self.output.keep_answer(exchange, size):
+            return False
+        exchange.charge(size)
+        return True
+
     def keep(self, size: int) -> None:
         """Charge *size* bytes more, or less if negative, for what the session itself keeps.
 
@@ -337,6 +344,8 @@ class ServerSession:
         request = None if request_id is None else self.server_requests.pop(request_id, None)
         if request is not None:
             self.charge(-request.held_bytes)
+            if request.exchange is not None:  # which would keep it, and its result, until the handler ends
+                request.exchange.server_requests.pop(request.key, None)
         return request
 
     def disconnect_requests(self) -> None:

@@ -35,6 +35,10 @@ class SessionOutput:
         """Return what charges bytes for the responses to the batch that is being read: see `BatchResponse`."""
         return lambda _size: True
 
+    def keep_answer(self, _exchange: Exchange, _size: int, /) -> bool:
+        """Count *size* bytes more with the request of an exchange; return whether there is room."""
+        return True
+
     def reply_in_turn(self, request: OpenRequest, body: ResponseBody, /) -> None:
         """Answer *request*, for which no handler runs; wait while the client does not read."""
         request.session.reply(request, body)

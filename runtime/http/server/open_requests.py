@@ -14,6 +14,8 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+import anyio
+
 from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.http.server.rate_limit import Bucket
 from mcpgen.runtime.http.server.response_buffer import SMALL_BYTES
@@ -181,6 +183,12 @@ class CountedConnection(Connection):
         self._charge_batch(-size)
         return False
 
+    def keep_answer(self, exchange: Exchange, size: int, /) -> bool:
+        """Count *size* bytes more with the ticket of *exchange*; return whether there is room."""
+        ticket = self._tickets.get(exchange)
+        entry = None if ticket is None else ticket.entry
+        return entry is None or entry.resize(entry.size + size)
+
     @property
     def is_congested(self) -> bool:
         """Whether a handler has to `drain` before it starts."""
@@ -226,14 +234,19 @@ class CountedConnection(Connection):
             request.on_cancel()
         self.session.reply(request, _TOO_MANY_BODY)
 
-    async def _handle_notification(self, call: Call, params: object, peer: Peer) -> None:
-        entry = self._quota.admit(self.client.owner, OPEN_REQUEST_BYTES, session=self.session.principal)
+    async def _charge_notification(self, call: Call, params: object, peer: Peer, size: int) -> None:
+        scope, owner, session = anyio.CancelScope(), self.client.owner, self.session.principal
+        entry = self._quota.admit(owner, OPEN_REQUEST_BYTES + size, session=session, give_way=scope.cancel)
         if entry is None:
             _LOG.warning("a notification is dropped: %s", TOO_MANY)
             self._running_notifications -= 1
             self._handler_ended()
+            self.session.charge(-size)
             return
         try:
-            await super()._handle_notification(call, params, peer)
+            with scope:
+                await super()._charge_notification(call, params, peer, size)
         finally:
             entry.release()
+        if scope.cancelled_caught:
+            _LOG.info("the handler of a notification was cancelled: %s", TOO_MANY)

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Raw, UnsetType
 
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestError
+from mcpgen.runtime.protocol.message_size import decoded_bytes
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.server_requests import read_result
 from mcpgen.runtime.server.tasks.running_task import RunningTask
@@ -112,20 +113,26 @@ class ExtensionTask(RunningTask):
         finally:
             self._publish_soon()
 
-    def read(self, responses: Mapping[str, Raw]) -> dict[str, Any]:
-        """Return the results in those of the client's *responses* that the handler waits for.
+    def read(self, responses: Mapping[str, Raw]) -> tuple[dict[str, Any], int]:
+        """Return the results in those of the client's *responses* that the handler waits for, and their bytes.
 
         Raises:
+            RequestError: There is no room for them.
             InvalidPayload: One is not valid.
             AdaptationError: One cannot be read in the native revision.
         """
         waiting = self._exchange.server_requests
-        return {
-            key: read_result(self._reading, waiting[key], each) for key, each in responses.items() if key in waiting
-        }
+        wanted = {key: each for key, each in responses.items() if key in waiting}
+        size = sum(map(decoded_bytes, wanted.values()))
+        if self.call is not None:
+            self.call.check(size)
+        return {key: read_result(self._reading, waiting[key], each) for key, each in wanted.items()}, size
 
-    def answer(self, results: Mapping[str, Any]) -> None:
-        """Pass results to the handler."""
+    def answer(self, results: Mapping[str, Any], size: int) -> None:
+        """Pass results of *size* bytes to the handler, which may keep them until it ends."""
+        if self.call is not None:
+            self.call.keep(size)
+            self._exchange.charge(size)
         for key, result in results.items():
             request = self._exchange.server_requests.pop(key, None)
             if request is not None:
@@ -136,8 +143,8 @@ class ExtensionTask(RunningTask):
         for key in list(self._exchange.server_requests):
             if key in responses:
                 try:
-                    self.answer(self.read({key: responses[key]}))
-                except (InvalidPayload, AdaptationError) as error:
+                    self.answer(*self.read({key: responses[key]}))
+                except (InvalidPayload, AdaptationError, RequestError) as error:
                     self._exchange.server_requests.pop(key).fail(error)
 
     def finish(self, result: bytes) -> None:

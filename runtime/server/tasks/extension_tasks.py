@@ -166,7 +166,7 @@ class ExtensionTasks(bindings.ServerHandlers["BaseContext"]):
         found = tasks.running.get(task_id)
         running = found if isinstance(found, ExtensionTask) else None
         try:
-            results = {} if running is None else running.read(responses)
+            results, size = ({}, 0) if running is None else running.read(responses)
         except (InvalidPayload, AdaptationError) as error:
             raise RequestError(ErrorCode.INVALID_PARAMS, str(error)) from None
 
@@ -189,7 +189,7 @@ class ExtensionTasks(bindings.ServerHandlers["BaseContext"]):
         with answering():
             tasks.replace(task_id, edit)
         if running is not None:
-            running.answer(results)
+            running.answer(results, size)
         return bindings.UpdateTaskResult()
 
     async def cancel_task(

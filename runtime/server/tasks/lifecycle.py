@@ -34,7 +34,7 @@ from mcpgen.runtime.limits import TaskLimits
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.tasks.record_edit import record_edit
 from mcpgen.runtime.server.tasks.running_task import MAX_STATUS_MESSAGE_CHARS, RunningTask, error_outcome
-from mcpgen.runtime.server.tasks.running_totals import RunningTotals
+from mcpgen.runtime.server.tasks.running_totals import RunningCall, RunningTotals
 from mcpgen.runtime.server.tasks.task_store import (
     FREE_OUTCOME_BYTES,
     Outcome,
@@ -154,10 +154,10 @@ class TaskLifecycle:
     def attach(self, record: TaskRecord, make: Callable[..., RunningTask], size: int) -> RunningTask:
         """Return the `RunningTask` of *record*, whose handler, for a request of *size* bytes, runs from now on."""
         change: Change = partial(self.change, record.task_id, worker=self.worker)
-        running = make(record.task_id, change=change, closed=partial(self._closed, record, size))
-        running.principal = record.principal
+        call = RunningCall(self.totals, record.sharer, size)
+        running = make(record.task_id, change=change, closed=partial(self._closed, record.task_id, call))
+        running.principal, running.call = record.principal, call
         self.running[record.task_id] = running
-        self.totals.add(record.sharer, size)
         return running
 
     def wait(self, record: TaskRecord, deliver: Callable[[Outcome], None]) -> Callable[[], object]:
@@ -282,16 +282,17 @@ class TaskLifecycle:
         """Whether the store has not taken the end of a task yet."""
         return task_id in self._unsaved
 
-    def save(self) -> None:
-        """Try again to store the end of tasks that the store has not taken.
+    def save(self) -> int:
+        """Try again to store the end of a task that the store has not taken; return its bytes, 0 if there is none.
 
         Raises:
-            StoreFailed: The store still does not take one.
+            StoreFailed: The store still does not take it.
         """
-        while self._unsaved:
-            task_id, each = next(iter(self._unsaved.items()))
+        for task_id, each in self._unsaved.items():
             self._change(task_id, record_edit(each.status, each.message, each.outcome), each.outcome)
             del self._unsaved[task_id]
+            return len(each.outcome.json)
+        return 0
 
     def replace(self, task_id: str, edit: Callable[[TaskRecord], TaskRecord | None]) -> TaskRecord | None:
         """Replace the record of a task by what *edit* makes of it; notify its requestor, and return the new one.
@@ -367,9 +368,9 @@ class TaskLifecycle:
         if running is not None:
             running.stop()
 
-    def _closed(self, record: TaskRecord, size: int) -> None:
-        del self.running[record.task_id]
-        self.totals.remove(record.sharer, size)
+    def _closed(self, task_id: str, call: RunningCall) -> None:
+        del self.running[task_id]
+        call.end()
 
     def _now_ms(self) -> int:
         # Rounded, not truncated: a timer that fires at the time that `expire` returned must not be a millisecond early.

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
     from mcpgen.runtime.server.exchange import Exchange
+    from mcpgen.runtime.server.tasks.running_totals import RunningCall
     from mcpgen.runtime.server.tasks.task_store import Status, TaskRecord
 
 __all__ = ["RELATED_TASK", "Change", "RunningTask", "error_outcome", "related"]
@@ -78,6 +79,7 @@ class RunningTask:
     Attributes:
         task_id: Its id.
         principal: The owner of the task.
+        call: Counts its call; None before it runs.
         has_ended: Whether it has finished, failed, expired or was cancelled; later reports are ignored.
         notify: Notifies the requestor of the task's new record.
         marks_messages: Whether the messages of the handler carry the id of the task.
@@ -103,6 +105,7 @@ class RunningTask:
     ) -> None:
         self.task_id = task_id
         self.principal: str = ""
+        self.call: RunningCall | None = None
         self.has_ended: bool = False
         self.notify = changed
         self._change = change

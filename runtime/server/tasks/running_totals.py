@@ -18,6 +18,41 @@ if TYPE_CHECKING:
 __all__ = ["RunningTotals"]
 
 
+class RunningCall:
+    """One call that runs as a task: it is counted until its handler has ended.
+
+    Args:
+        totals: What it is counted in.
+        owner: Whose it is.
+        size: The bytes of its request.
+    """
+
+    __slots__ = ("_owner", "_size", "_totals")
+
+    def __init__(self, totals: RunningTotals, owner: str, size: int) -> None:
+        self._totals = totals
+        self._owner = owner
+        self._size = size
+        totals.change(owner, 1, size)
+
+    def check(self, size: int) -> None:
+        """Check that its handler may keep *size* bytes more, of the client's answers.
+
+        Raises:
+            RequestError: There is no room for them.
+        """
+        self._totals.check_bytes(self._owner, size)
+
+    def keep(self, size: int) -> None:
+        """Count *size* bytes more."""
+        self._size += size
+        self._totals.change(self._owner, 0, size)
+
+    def end(self) -> None:
+        """Count it no longer."""
+        self._totals.change(self._owner, -1, -self._size)
+
+
 class RunningTotals:
     """The number and the bytes of the calls that run as tasks.
 
@@ -43,16 +78,25 @@ class RunningTotals:
         Raises:
             RequestError: Too many run, or they keep too many bytes.
         """
-        limits, count, kept = self._limits, self._count_by_owner[owner], self._bytes_by_owner[owner]
+        limits, count = self._limits, self._count_by_owner[owner]
         for most, running, name in (
             (limits.max_running, self._count, "max_running"),
             (limits.max_running_per_principal, count, "max_running_per_principal"),
         ):
             if running >= most:
                 raise RequestError(ErrorCode.INTERNAL_ERROR, f"Too many tasks are running ({name}); try again later")
+        self.check_bytes(owner, size)
+
+    def check_bytes(self, owner: str, size: int) -> None:
+        """Check that the calls of *owner* may keep *size* bytes more.
+
+        Raises:
+            RequestError: They would keep too many.
+        """
+        limits = self._limits
         for limit, used, name in (
             (limits.max_running_bytes, self._bytes, "max_running_bytes"),
-            (limits.max_running_bytes_per_principal, kept, "max_running_bytes_per_principal"),
+            (limits.max_running_bytes_per_principal, self._bytes_by_owner[owner], "max_running_bytes_per_principal"),
         ):
             if used and used + size > limit:
                 raise RequestError(
@@ -60,15 +104,8 @@ class RunningTotals:
                     f"The calls of running tasks keep too many bytes ({name}); try again later",
                 )
 
-    def add(self, owner: str, size: int) -> None:
-        """Count a call of *owner* that runs from now on."""
-        self._change(owner, 1, size)
-
-    def remove(self, owner: str, size: int) -> None:
-        """Count a call no longer, because its handler has ended."""
-        self._change(owner, -1, -size)
-
-    def _change(self, owner: str, count: int, size: int) -> None:
+    def change(self, owner: str, count: int, size: int) -> None:
+        """Count *count* calls and *size* bytes more of *owner*, or less if they are negative."""
         self._count += count
         self._bytes += size
         self._count_by_owner[owner] += count

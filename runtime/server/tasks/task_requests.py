@@ -291,7 +291,7 @@ class TaskRequests:
             principal=self._principal(request.session, peer),
             revision=peer.revision,
             owner=request.session.owner,
-            size=request.size or request_bytes(exchange.raw, 0, session.handlers.json_costs),
+            size=max(exchange.size, request.size) or request_bytes(exchange.raw, 0, session.handlers.json_costs),
             input_responses=msgspec.json.encode(earlier) if may_replay and earlier else None,
             call=_call(exchange, peer, request.session.user) if may_replay else None,
             scopes=_scopes(engine, exchange),

@@ -237,9 +237,11 @@ class TaskWorker:
     def tick(self) -> float | None:
         """Do what is due; return in how many seconds to call this again, or None if nothing is to come."""
         try:
-            self._tasks.save()
+            cost = 0
+            while (saved := self._tasks.save()) and cost < MAX_READ_BYTES:  # after an outage, a thousand may wait
+                cost += max(saved, MAX_READ_BYTES // _MAX_TAKEN)
             expiry = self._tasks.tidy()
-            due = [] if expiry is None else [max(0.0, expiry - self._tasks.clock())]
+            due = ([] if expiry is None else [max(0.0, expiry - self._tasks.clock())]) + ([0.0] if saved else [])
             if self._ended:
                 if not forget(self._tasks.store, self._ended[0]):
                     self._ended.popleft()

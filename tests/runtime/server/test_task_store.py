@@ -531,10 +531,41 @@ class FailingStore(SqliteTaskStore):
 
     fails: bool = False
 
+    def replace(self, record: TaskRecord, *, before: TaskRecord | None = None) -> bool:
+        if self.fails:
+            raise StoreFailed("locked")
+        return super().replace(record, before=before)
+
     def page(self, principal: str, *, after: Position | None, limit: int) -> list[TaskRecord]:
         if self.fails:
             raise StoreFailed("locked")
         return super().page(principal, after=after, limit=limit)
+
+
+@pytest.mark.parametrize(("size", "steps"), [(10, [33, 66, 99, 100]), (100_000, [4, 8, 12, 16, 20, 24, 28, 32])])
+def test_the_ends_of_tasks_are_stored_in_steps_once_the_store_works(
+    tmp_path: Path, size: int, steps: list[int]
+) -> None:
+    store = FailingStore(tmp_path / "tasks.db")
+    ids = [f"{number}" for number in range(steps[-1])]
+    for each in ids:
+        store.add(msgspec.structs.replace(record(each), worker="alive"))
+    tasks = TaskLifecycle(store, clock=lambda: 0.0, random_bytes=bytes, worker="alive")
+    engine: Any = SimpleNamespace(handlers=None)
+    worker = TaskWorker(engine, tasks, monotonic=lambda: 0.0)
+    store.fails = True
+    for each in ids:
+        tasks.change(each, "completed", outcome=Outcome(b'"%b"' % (b"x" * size)))
+    assert worker.tick() == 1.0
+    store.fails = False
+
+    saved: list[int] = []
+    while not saved or saved[-1] < len(ids):
+        worker.tick()
+        saved.append(sum(found is not None and found.has_ended for found in map(store.get, ids)))
+
+    assert saved == steps
+    store.close()
 
 
 def test_the_tasks_of_sessions_that_end_are_removed_in_steps_and_once_the_store_works(tmp_path: Path) -> None:
