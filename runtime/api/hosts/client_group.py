@@ -24,6 +24,7 @@ from mcpgen.runtime.errors import (
     UsageError,
     printable,
 )
+from mcpgen.runtime.limits import MAX_URI_CHARS
 from mcpgen.runtime.protocol.argument_checks import check_texts
 from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.transports.errors import ServerExited
@@ -46,6 +47,9 @@ _LOG = logging.getLogger("mcpgen.client")
 
 # The templates that are compared in one turn of the event loop. Each character takes up to 0.2 µs.
 _MAX_COMPARED_CHARS = 64 * 1024
+
+# A program can read any number of resources of a template.
+_MAX_OWNERS = 10_000
 
 
 class NoServerConnected(TransportClosed):
@@ -85,7 +89,7 @@ class ClientGroup:
         self._clients = dict(clients)
         self._failures = dict(failures)
         self._max_call_seconds = max_call_seconds
-        self._owners: dict[str, str] = {}  # the server of each listed resource
+        self._owners: dict[str, str] = {}  # the server of each resource that was read last
 
     @property
     def clients(self) -> Mapping[str, Client]:
@@ -298,10 +302,15 @@ class ClientGroup:
 
     async def _owner(self, uri: str) -> str:
         """Return the server of the resource *uri*. The lists are read if it is not known yet."""
-        if uri not in self._owners:
+        found = self._owners.get(uri)
+        if found is None:
             servers = await self._listing("resources", "uri", uri) or await self._fitting(uri)
-            self._owners[uri] = self._sole(uri, list(dict.fromkeys(servers)))
-        return self._owners[uri]
+            found = self._sole(uri, list(dict.fromkeys(servers)))
+            if len(uri) <= MAX_URI_CHARS:
+                self._owners[uri] = found
+            if len(self._owners) > _MAX_OWNERS:
+                del self._owners[next(iter(self._owners))]
+        return found
 
     async def _fitting(self, uri: str) -> list[str]:
         """Return the server of each template that *uri* fits."""

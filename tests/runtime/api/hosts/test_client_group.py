@@ -122,6 +122,16 @@ async def test_a_resource_is_read_from_the_server_that_lists_it_or_its_template(
         assert "b" in repr(await group["b"].read_resource("shared:thing"))
 
 
+async def test_the_servers_of_the_last_resources_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program can read any number of resources of a template."""
+    monkeypatch.setattr(client_group, "_MAX_OWNERS", 3)
+    monkeypatch.setattr(client_group, "MAX_URI_CHARS", len("a:item/0"))
+    async with await group_of(a=shop("a")) as group:
+        for each in (*range(5), 10):
+            await group.read_resource(f"a:item/{each}")
+        assert [f"a:item/{each}" for each in (2, 3, 4)] == list(group._owners)
+
+
 @pytest.mark.parametrize(
     ("template", "uri", "fits"),
     [
