@@ -77,7 +77,8 @@ class ClientGroup:
     have its name before theirs: ``notes_add`` is the tool ``add`` of the server ``notes``. For all that is not here,
     such as `Client.listen`, use the client of one server: ``group["notes"]``.
 
-    An error of a request is the one that the client of the server raises, with a note that names the server.
+    An error of a request is the one that the client of the server raises, with a note that names the server. If the
+    list of a server fails, those of the other servers come first, and then its error.
     """
 
     def __init__(
@@ -246,17 +247,26 @@ class ClientGroup:
         return ", ".join(repr(each) for each in (*self._clients, *self._failures))
 
     async def _items(self, listing: str, options: Mapping[str, Any]) -> AsyncIterator[tuple[str, Any]]:
-        """Iterate over a list of all servers that have it."""
+        """Iterate over a list of all servers that have it.
+
+        Raises:
+            McpgenError: The list of a server failed. Those of the other servers come first.
+        """
+        failure: McpgenError | None = None
         for server, client in self._clients.items():
-            with _named(server):
-                try:
+            try:
+                with _named(server):
                     async for each in getattr(client, listing)(**options):
                         yield server, each
-                except UnsupportedByPeer:  # this server has no such list
-                    continue
-                except RequestRefused as error:  # the client asks some revisions for lists that are not declared
-                    if error.code != ErrorCode.METHOD_NOT_FOUND:
-                        raise
+            except UnsupportedByPeer:  # this server has no such list
+                continue
+            except McpgenError as error:
+                # The client asks some revisions for lists that are not declared.
+                is_missing = isinstance(error, RequestRefused) and error.code == ErrorCode.METHOD_NOT_FOUND
+                if failure is None and not is_missing:
+                    failure = error
+        if failure is not None:
+            raise failure
 
     async def _within(self, search: Awaitable[T], method: str, options: CallOptions) -> T:
         """Return what *search* finds in the lists of the servers, within the time of a call.

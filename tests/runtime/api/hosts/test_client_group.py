@@ -17,6 +17,7 @@ from mcpgen import (
     ClientGroup,
     ClientLimits,
     NoServerConnected,
+    RequestError,
     RequestRefused,
     RequestTimedOut,
     Server,
@@ -284,6 +285,24 @@ async def test_errors_name_the_server() -> None:
             await group.get_prompt("x")
         with pytest.raises(UsageError, match="the group has no server 'c'; its servers are 'a', 'b'"):
             group["c"]
+
+
+async def test_a_list_that_fails_comes_after_those_of_the_other_servers() -> None:
+    broken = shop("a")
+
+    @broken.middleware
+    async def refuse(params: Any, context: Any, call_next: Any) -> Any:
+        if context.method == "tools/list":
+            raise RequestError(-32603, "no")
+        return await call_next(params, context)
+
+    async with await group_of(a=broken, b=shop("b")) as group:
+        tools = group.tools()
+        assert "b_tell" == (await anext(tools)).name
+        with pytest.raises(RequestRefused) as refused:
+            await anext(tools)
+
+    assert "This is about the server 'a'." in told(refused.value)
 
 
 async def test_a_tool_that_fails_names_the_server_too() -> None:
