@@ -9,9 +9,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
-from mcpgen import ClientLimits, RequestRefused, Server, connect
+from mcpgen import ClientLimits, RequestRefused, Server, TransportClosed, connect
+from mcpgen.runtime.client import connection_task
 from mcpgen.runtime.client.client_session import ClientSession
 from mcpgen.runtime.client.pending_request import PendingRequest
 from mcpgen.runtime.client.subscriptions import ChangeStream
@@ -48,6 +49,27 @@ async def test_a_stream_that_ended_keeps_little_of_its_response(end: dict[str, o
 
     assert references == sys.getrefcount(frame)
     assert len(msgspec.json.encode(request.response())) < 2000
+
+
+async def test_the_response_to_a_ping_is_not_kept_until_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = b"x" * 100
+    references: list[int] = []
+
+    def send(method: str, _params: object) -> PendingRequest:
+        request = PendingRequest(1, method, auto_reset_event())
+        request.resolve(Raw(frame))
+        return request
+
+    async def sleep(_seconds: float) -> None:
+        references.append(sys.getrefcount(frame))
+        session.failure = None if len(references) < 3 else TransportClosed("it is over")
+
+    session = SimpleNamespace(failure=None, limits=ClientLimits(), send=send)
+    connection: Any = SimpleNamespace(session=session, deadlines=SimpleNamespace(start=lambda *_: None))
+    monkeypatch.setattr(connection_task, "anyio", SimpleNamespace(sleep=sleep))
+    await connection_task._send_pings(connection, 1)
+
+    assert [references[0]] * 3 == references
 
 
 async def test_an_error_keeps_no_response_by_its_traceback() -> None:
