@@ -34,7 +34,9 @@ def definitions(document: dict[str, Any]) -> dict[str, Any]:
 def required_property(schema: object, key: str) -> object:
     """Return the schema of *key* if the object *schema* requires it; otherwise None."""
     found = _object(schema)
-    return _object(found.get("properties")).get(key) if key in found.get("required", ()) else None
+    required: object = found.get("required")
+    is_required = isinstance(required, list) and key in required
+    return _object(found.get("properties")).get(key) if is_required else None
 
 
 def _methods_of(document: dict[str, Any]) -> Iterator[str]:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from mcpgen.runtime.client.pending_request import PendingRequest
-from mcpgen.runtime.client.subscriptions import Subscriptions
+from mcpgen.runtime.client.subscriptions import Subscriptions, kept_end
 from mcpgen.runtime.client.url_elicitations import UrlElicitations
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.limits import MAX_ID_CHARS
@@ -250,8 +250,8 @@ class ClientSession:
     def resolve(self, request: PendingRequest, response: RawResponse) -> None:
         """Finish *request* with its response, and the stream that it opened: nothing may come on that afterwards."""
         self.forget(request)
-        self.subscriptions.streams.pop(request.id, None)
-        request.resolve(response)
+        is_stream = self.subscriptions.streams.pop(request.id, None) is not None
+        request.resolve(kept_end(response) if is_stream else response)
 
     def fail_request(self, request: PendingRequest, failure: Exception) -> None:
         """Finish *request*, whose response cannot be read, and the stream that it opened."""

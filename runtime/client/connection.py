@@ -152,6 +152,7 @@ class ClientConnection:
         unsent, self._unsent = self._unsent, []
         for each in unsent:
             channel.write(each)
+        self._start_notifying()
 
     # --- as the output of the session
 
@@ -185,9 +186,7 @@ class ClientConnection:
             params = Raw(bytes(params))  # a copy: the view would keep the whole frame alive
         self._notifications.append((handler, params))
         self._notifications_bytes += size
-        if not self._is_notifying:
-            self._is_notifying = True
-            self._spawner.start(self._run_notification_handlers)
+        self._start_notifying()
 
     def start(self, function: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run *function* beside the handlers. Do nothing while the server is started again."""
@@ -215,6 +214,12 @@ class ClientConnection:
             self.requests.held_bytes -= request.size
             self.deadlines.resume()
 
+    def _start_notifying(self) -> None:
+        """Run the handlers of what waits, unless they run. While the server is started again, `reconnect` will."""
+        if self._notifications and not self._is_notifying and self._is_connected:
+            self._is_notifying = True
+            self._spawner.start(self._run_notification_handlers)
+
     async def _run_notification_handlers(self) -> None:
         """Run the handlers one after the other: the notifications of a server have an order."""
         current_connection.set(self)
@@ -231,9 +236,8 @@ class ClientConnection:
                     await next_turn()
         finally:
             self._is_notifying = False
-            if self._notifications and self.session.failure is None:  # a handler raised a BaseException
-                self._is_notifying = True
-                self._spawner.start(self._run_notification_handlers)
+            if self.session.failure is None:
+                self._start_notifying()  # a handler raised a BaseException
 
     async def _run_notification_handler(self, handler: NotificationHandler, params: Raw | UnsetType) -> None:
         method, session = handler.codec.method, self.session

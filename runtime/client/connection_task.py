@@ -316,6 +316,7 @@ async def _send_pings(connection: ClientConnection, seconds: float) -> None:
             connection.end(failure)
         except McpgenError as failure:
             _CLIENT_LOG.warning("a ping failed: %s", failure)
+        del request  # its response can have megabytes
 
 
 async def _cancel_on(event: anyio.Event, scope: StartedFunction) -> None:

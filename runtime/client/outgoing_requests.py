@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import logging
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
 
@@ -262,7 +263,7 @@ class RequestSender:
             return set()
         try:
             responses = await input_required.collect_input(
-                session, method, urls, self._make_context, kept_bytes=_data_bytes(refusal)
+                session, method, urls, self._make_context, kept_bytes=_kept_bytes(refusal)
             )
         except InvalidPayload:
             return set()  # the client has not declared URL elicitation: the caller gets the error
@@ -310,7 +311,9 @@ class RequestSender:
         call_time.used_seconds = self._deadlines.used_seconds(pending)
         response = pending.response()
         if isinstance(response, ErrorResponse):
-            raise RequestRefused(request.method, request.decode_error(response))
+            error = request.decode_error(response)
+            del pending, response  # the traceback would keep them, and so the whole frame, while the caller handles it
+            raise RequestRefused(request.method, error)
         return response
 
     async def wait_for_room(self, method: str, seconds: float | None = None) -> None:
@@ -328,9 +331,9 @@ class RequestSender:
                 raise RequestTimedOut(method, seconds, event=event)
 
 
-def _data_bytes(refusal: RequestRefused) -> int:
-    data = refusal.data
-    return 0 if data is UNSET else decoded_bytes(Raw(msgspec.json.encode(data)))
+def _kept_bytes(refusal: RequestRefused) -> int:
+    data, size = refusal.data, sys.getsizeof(refusal.message)
+    return size if data is UNSET else size + decoded_bytes(Raw(msgspec.json.encode(data)))
 
 
 async def _report(progress: deque[Progress], pending: PendingRequest, request: OutgoingRequest) -> None:

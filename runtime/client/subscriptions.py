@@ -15,18 +15,20 @@ import logging
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
-from msgspec import Struct, UnsetType, structs
+from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
 from mcpgen.runtime.limits import MAX_URI_CHARS
+from mcpgen.runtime.protocol.messages import ErrorResponse
 from mcpgen.runtime.protocol.subscriptions import LIST_CHANGES, RESOURCE_UPDATED, SubscriptionFilter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from mcpgen.runtime.client.pending_request import RawResponse
     from mcpgen.runtime.protocol.messages import RequestId
     from mcpgen.runtime.transports.auto_reset_event import AutoResetEvent
 
-__all__ = ["CHANGE_KINDS", "Change", "ChangeStream", "Kind", "Subscriptions"]
+__all__ = ["CHANGE_KINDS", "Change", "ChangeStream", "Kind", "Subscriptions", "kept_end"]
 
 Kind: TypeAlias = Literal["tools", "prompts", "resources", "resource"]
 
@@ -43,6 +45,10 @@ _CHARS_OF_CHANGE: Final = 1024
 # Beside the request, each character of which can be written as an escape of six bytes in the acknowledgement.
 _ACKNOWLEDGED_BYTES: Final = 64 * 1024
 _ESCAPE_BYTES: Final = 6
+
+# Of the response that ends a stream.
+_MAX_END_BYTES: Final = 16 * 1024
+_MAX_END_CHARS: Final = 1000
 
 _LOG = logging.getLogger("mcpgen.session")
 
@@ -224,3 +230,31 @@ class Subscriptions:
             each.close(failure)
         self.streams.clear()
         self.shared.clear()
+
+
+class _End(Struct, rename="camel"):
+    result_type: str | UnsetType = UNSET
+
+
+_decode_end: Final = msgspec.json.Decoder(_End).decode
+
+
+def kept_end(response: RawResponse) -> RawResponse:
+    """Return what is kept of the *response* that ends a stream: a copy, and of a long one only what is looked at.
+
+    It is kept until the program looks at the stream. A program can have hundreds of streams, and each response can have
+    megabytes.
+    """
+    if isinstance(response, ErrorResponse):
+        if len(memoryview(response.error)) <= _MAX_END_BYTES:
+            return structs.replace(response, error=response.error.copy())
+        return structs.replace(response, message=response.message[:_MAX_END_CHARS], error=Raw(b"{}"))
+    if len(memoryview(response)) <= _MAX_END_BYTES:
+        return response.copy()
+    try:
+        found = _decode_end(response)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return Raw(b"null")  # no result either
+    if not isinstance(found.result_type, UnsetType):
+        found.result_type = found.result_type[:_MAX_END_CHARS]
+    return Raw(msgspec.json.encode(found))

@@ -71,6 +71,16 @@ def test_without_a_base_the_build_proposes_the_nearest_revision_and_stops(tmp_pa
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("required", [True, 5, None])
+def test_required_keys_that_are_no_list_are_refused(required: object, tmp_path: Path) -> None:
+    document = drafts.one_field()
+    document["$defs"]["ListToolsResult"]["required"] = required
+    result = run(document, tmp_path, "--based-on", BASE, "--json")
+
+    assert 1 == result.exit_code
+    assert "/$defs/ListToolsResult/required" in {pointer for _, pointer in findings(result)}
+
+
 def test_a_check_writes_no_file_of_changes(tmp_path: Path) -> None:
     document = drafts.one_field()
     result_type = document["$defs"]["ListToolsResult"]

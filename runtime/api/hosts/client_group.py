@@ -24,6 +24,7 @@ from mcpgen.runtime.errors import (
     UsageError,
     printable,
 )
+from mcpgen.runtime.limits import MAX_URI_CHARS
 from mcpgen.runtime.protocol.argument_checks import check_texts
 from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.transports.errors import ServerExited
@@ -46,6 +47,9 @@ _LOG = logging.getLogger("mcpgen.client")
 
 # The templates that are compared in one turn of the event loop. Each character takes up to 0.2 µs.
 _MAX_COMPARED_CHARS = 64 * 1024
+
+# A program can read any number of resources of a template.
+_MAX_OWNERS = 10_000
 
 
 class NoServerConnected(TransportClosed):
@@ -73,7 +77,8 @@ class ClientGroup:
     have its name before theirs: ``notes_add`` is the tool ``add`` of the server ``notes``. For all that is not here,
     such as `Client.listen`, use the client of one server: ``group["notes"]``.
 
-    An error of a request is the one that the client of the server raises, with a note that names the server.
+    An error of a request is the one that the client of the server raises, with a note that names the server. If the
+    list of a server fails, those of the other servers come first, and then its error.
     """
 
     def __init__(
@@ -85,7 +90,7 @@ class ClientGroup:
         self._clients = dict(clients)
         self._failures = dict(failures)
         self._max_call_seconds = max_call_seconds
-        self._owners: dict[str, str] = {}  # the server of each listed resource
+        self._owners: dict[str, str] = {}  # the server of each resource that was read last
 
     @property
     def clients(self) -> Mapping[str, Client]:
@@ -242,17 +247,26 @@ class ClientGroup:
         return ", ".join(repr(each) for each in (*self._clients, *self._failures))
 
     async def _items(self, listing: str, options: Mapping[str, Any]) -> AsyncIterator[tuple[str, Any]]:
-        """Iterate over a list of all servers that have it."""
+        """Iterate over a list of all servers that have it.
+
+        Raises:
+            McpgenError: The list of a server failed. Those of the other servers come first.
+        """
+        failure: McpgenError | None = None
         for server, client in self._clients.items():
-            with _named(server):
-                try:
+            try:
+                with _named(server):
                     async for each in getattr(client, listing)(**options):
                         yield server, each
-                except UnsupportedByPeer:  # this server has no such list
-                    continue
-                except RequestRefused as error:  # the client asks some revisions for lists that are not declared
-                    if error.code != ErrorCode.METHOD_NOT_FOUND:
-                        raise
+            except UnsupportedByPeer:  # this server has no such list
+                continue
+            except McpgenError as error:
+                # The client asks some revisions for lists that are not declared.
+                is_missing = isinstance(error, RequestRefused) and error.code == ErrorCode.METHOD_NOT_FOUND
+                if failure is None and not is_missing:
+                    failure = error
+        if failure is not None:
+            raise failure
 
     async def _within(self, search: Awaitable[T], method: str, options: CallOptions) -> T:
         """Return what *search* finds in the lists of the servers, within the time of a call.
@@ -298,10 +312,15 @@ class ClientGroup:
 
     async def _owner(self, uri: str) -> str:
         """Return the server of the resource *uri*. The lists are read if it is not known yet."""
-        if uri not in self._owners:
+        found = self._owners.get(uri)
+        if found is None:
             servers = await self._listing("resources", "uri", uri) or await self._fitting(uri)
-            self._owners[uri] = self._sole(uri, list(dict.fromkeys(servers)))
-        return self._owners[uri]
+            found = self._sole(uri, list(dict.fromkeys(servers)))
+            if len(uri) <= MAX_URI_CHARS:
+                self._owners[uri] = found
+            if len(self._owners) > _MAX_OWNERS:
+                del self._owners[next(iter(self._owners))]
+        return found
 
     async def _fitting(self, uri: str) -> list[str]:
         """Return the server of each template that *uri* fits."""

@@ -129,7 +129,10 @@ def _path(host: Host, other: Path | None, *, is_project: bool) -> Path:
     if other is not None:
         if is_project:
             raise click.UsageError("Give either `--project` or `--file`, not both.")
-        return other.expanduser()
+        try:
+            return other.expanduser()
+        except RuntimeError:
+            raise click.UsageError(f"{escaped_line(other)}: there is no such user.") from None
     if not is_project:
         return host.user_file()
     if host.project_file is None:

@@ -90,6 +90,16 @@ def test_python_keeps_no_long_url_of_an_elicitation() -> None:
     assert URLSPLIT.cache_info().currsize == 0
 
 
+def test_python_keeps_no_long_url_of_metadata() -> None:
+    guard = AddressGuard(SERVER)
+    guard.check_url(f"https://a.example/{'x' * 65_000}", "the token endpoint")
+    kept = URLSPLIT.cache_info().currsize
+    for each in range(3):
+        with pytest.raises(LoginFailed, match="it must have at most 65,536 characters"):
+            guard.check_url(f"https://a.example/{'x' * 65_536}{each}", "the token endpoint")
+    assert URLSPLIT.cache_info().currsize <= kept + 1  # with the empty one
+
+
 def test_a_registration_is_compared_with_a_thousand_redirect_uris(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[object] = []
 

@@ -35,6 +35,7 @@ __all__ = ["AddressGuard", "RefusedHost", "is_address", "is_loopback_url", "is_r
 _Place: TypeAlias = Literal["public", "private", "loopback", "refused"]
 
 _MAX_SHOWN_CHARS: Final = 200
+_MAX_URL_CHARS: Final = 64 * 1024  # Python keeps the last 128 URLs, and those of metadata could have 512 KiB
 _HTTPS_PORT: Final = 443
 _PROOF_SECONDS: Final = 5.0
 
@@ -80,7 +81,8 @@ class AddressGuard:
             LoginFailed: It may not.
         """
         # First: `urlsplit` normalises a host, which takes a time that grows with the square of its combining marks.
-        is_clean = url.isascii() and url.isprintable() and _FORBIDDEN.isdisjoint(url)
+        is_short = len(url) <= _MAX_URL_CHARS
+        is_clean = is_short and url.isascii() and url.isprintable() and _FORBIDDEN.isdisjoint(url)
         try:
             parts = urlsplit(url if is_clean else "")
             host, _ = parts.hostname or "", parts.port
@@ -88,7 +90,11 @@ class AddressGuard:
             host, parts = "", urlsplit("")
         shown = printable(url[:_MAX_SHOWN_CHARS].partition("?")[0])
         if not host or "@" in parts.netloc or parts.scheme not in ("http", "https"):
-            must = "it must be a valid URL of https, in ASCII, with a host and without a user name"
+            must = (
+                "it must be a valid URL of https, in ASCII, with a host and without a user name"
+                if is_short
+                else f"it must have at most {_MAX_URL_CHARS:,} characters"
+            )
             raise LoginFailed(f"{what} is {shown!r}; {must}; do not log in")
         if parts.scheme == "http" and not (is_loopback_url(url) and self._server_is_local):
             raise LoginFailed(f"{what} is {shown!r}; a login is safe only over https; do not log in over http")

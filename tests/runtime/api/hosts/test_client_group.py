@@ -17,6 +17,7 @@ from mcpgen import (
     ClientGroup,
     ClientLimits,
     NoServerConnected,
+    RequestError,
     RequestRefused,
     RequestTimedOut,
     Server,
@@ -120,6 +121,16 @@ async def test_a_resource_is_read_from_the_server_that_lists_it_or_its_template(
         with pytest.raises(UsageError, match="no server lists 'c:one'; use the client of one server"):
             await group.read_resource("c:one")
         assert "b" in repr(await group["b"].read_resource("shared:thing"))
+
+
+async def test_the_servers_of_the_last_resources_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program can read any number of resources of a template."""
+    monkeypatch.setattr(client_group, "_MAX_OWNERS", 3)
+    monkeypatch.setattr(client_group, "MAX_URI_CHARS", len("a:item/0"))
+    async with await group_of(a=shop("a")) as group:
+        for each in (*range(5), 10):
+            await group.read_resource(f"a:item/{each}")
+        assert [f"a:item/{each}" for each in (2, 3, 4)] == list(group._owners)
 
 
 @pytest.mark.parametrize(
@@ -274,6 +285,24 @@ async def test_errors_name_the_server() -> None:
             await group.get_prompt("x")
         with pytest.raises(UsageError, match="the group has no server 'c'; its servers are 'a', 'b'"):
             group["c"]
+
+
+async def test_a_list_that_fails_comes_after_those_of_the_other_servers() -> None:
+    broken = shop("a")
+
+    @broken.middleware
+    async def refuse(params: Any, context: Any, call_next: Any) -> Any:
+        if context.method == "tools/list":
+            raise RequestError(-32603, "no")
+        return await call_next(params, context)
+
+    async with await group_of(a=broken, b=shop("b")) as group:
+        tools = group.tools()
+        assert "b_tell" == (await anext(tools)).name
+        with pytest.raises(RequestRefused) as refused:
+            await anext(tools)
+
+    assert "This is about the server 'a'." in told(refused.value)
 
 
 async def test_a_tool_that_fails_names_the_server_too() -> None:

@@ -350,6 +350,10 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         ("shop.py", "--host", "cursor", "--project", "--file", "x"),
         "Give either `--project` or `--file`, not both.",
     ),
+    "a file of nobody": (
+        ("shop.py", "--host", "cursor", "--file", "~mcpgen-nobody/x"),
+        "~mcpgen-nobody/x: there is no such user.",
+    ),
     "no name": (("shop.py", "--host", "cursor", "--name", " "), "`--name` is empty."),
     "no variable": (("shop.py", "--host", "cursor", "--env", f"={SECRET}"), "`--env` must be KEY=VALUE."),
     "no text": (
