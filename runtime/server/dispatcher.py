@@ -150,7 +150,7 @@ def _take_response(session: ServerSession, response: Response | ErrorResponse) -
     if request is None:
         _LOG.debug("a response is ignored: no request with the id %r is pending", response.id)
     elif isinstance(response, ErrorResponse):
-        request.set_error(response)
+        server_requests.receive_error(session, request, response)
     else:
         server_requests.receive_result(session, request, response.result)
 
