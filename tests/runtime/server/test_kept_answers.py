@@ -106,6 +106,28 @@ async def test_what_a_client_has_answered_is_charged_while_the_call_waits_for_mo
     assert all("max_waiting_bytes" in each for each in refused)
 
 
+async def test_what_a_retry_declares_is_charged_while_the_call_waits_for_more() -> None:
+    server, kept = asking(limits=Limits(max_waiting_bytes=1000 * KIB))
+    capabilities = {"elicitation": {}, "experimental": {"x": {"text": "x" * 50 * KIB}}}
+    large = META | {"io.modelcontextprotocol/clientCapabilities": capabilities}
+    refused = []
+    async with memory.wire(server) as wire:
+        for number in range(CALLS):
+            call = request(number, "tools/call", name="ask", arguments={}, _meta=META)
+            await wire.send(call)
+            demand = (await wire.receive())["result"]
+            (key,) = demand["inputRequests"]
+            answers = {key: {"action": "decline"}}
+            call["params"] |= {"requestState": demand["requestState"], "inputResponses": answers, "_meta": large}
+            await wire.send(call)
+            said = await wire.receive()
+            refused += [str(said)] if "inputRequests" not in said.get("result", {}) else []
+
+    assert len(kept) == CALLS
+    assert 8 <= len(refused) <= CALLS - 4
+    assert all("max_waiting_bytes" in each for each in refused)
+
+
 async def test_answers_to_tasks_are_charged_and_bounded() -> None:
     server, kept = asking(task_limits=TaskLimits(max_running_bytes_per_principal=1000 * KIB))
     refused = []
