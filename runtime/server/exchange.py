@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.access import Access
     from mcpgen.runtime.server.batch_response import BatchResponse
-    from mcpgen.runtime.server.notification_run import NotificationRun
     from mcpgen.runtime.server.quota import Entry
     from mcpgen.runtime.server.session_output import SessionOutput
     from mcpgen.runtime.server.tasks.running_task import RunningTask
@@ -145,7 +144,7 @@ class ServerRequest(Struct, eq=False):
         key: The id, or for a stateless client the key in ``inputRequests``.
         held_bytes: The bytes that are charged for it while it waits for an answer.
         exchange: Whose handler made it, if it was sent as a message of its own, and if a handler of a request made it.
-        run: What made it, if a handler of a notification did.
+        keep: Charges bytes of the answer, if a handler of a notification made it; returns whether there is room.
         is_done: Whether there is a result or an error.
     """
 
@@ -156,7 +155,7 @@ class ServerRequest(Struct, eq=False):
     key: str = ""
     held_bytes: int = 0
     exchange: Exchange | None = None
-    run: NotificationRun | None = None
+    keep: Callable[[int], bool] | None = None
     is_done: bool = False
     _result: Any = None
     _failure: Exception | None = None

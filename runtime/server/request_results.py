@@ -96,10 +96,10 @@ async def request_result(  # noqa: PLR0913 (what asks, and what is asked)
         await (session if request is None else request.session).output.wait_turn()
     task = None if exchange is None else exchange.task
     with nullcontext() if task is None else task.awaiting_input():
-        request = prepare_request(session, exchange, method, params, terms=terms)
-        request.run = run
-        send_prepared(session, exchange, request)
-        return await _wait_result(session, exchange, request)
+        question = prepare_request(session, exchange, method, params, terms=terms)
+        question.keep = None if run is None else run.keep_answer
+        send_prepared(session, exchange, question)
+        return await _wait_result(session, exchange, question)
 
 
 async def _wait_result(session: ServerSession, exchange: Exchange | None, request: ServerRequest) -> Any:

@@ -322,8 +322,8 @@ def receive_error(session: ServerSession, request: ServerRequest, response: Erro
 
 def _keep(session: ServerSession, request: ServerRequest, answer: Raw) -> bool:
     """Charge an *answer*, which the handler that made *request* may keep; end *request* if there is no room."""
-    size, exchange, run = decoded_bytes(answer), request.exchange, request.run
-    has_room = session.keep_answer(exchange, size) if exchange is not None else run is None or run.keep_answer(size)
+    size, exchange, keep = decoded_bytes(answer), request.exchange, request.keep
+    has_room = session.keep_answer(exchange, size) if exchange is not None else keep is None or keep(size)
     if not has_room:
         request.fail(RequestError(ErrorCode.INTERNAL_ERROR, _NO_ROOM))
     return has_room
