@@ -19,6 +19,7 @@ from mcpgen.runtime.server import dispatcher, input_required
 from mcpgen.runtime.server.context import Context
 from mcpgen.runtime.server.fair_turns import LARGE_BYTES
 from mcpgen.runtime.server.ledger import change_bytes, request_bytes
+from mcpgen.runtime.server.notification_run import NotificationRun
 from mcpgen.runtime.server.request_results import collect_input, wait_for_client
 from mcpgen.runtime.server.server_session import ServerSession
 from mcpgen.runtime.server.session_output import SessionOutput
@@ -211,7 +212,7 @@ class Connection(SessionOutput):
 
     def context(self, peer: Peer, /) -> Context[Any]:
         """Return a context for *peer* that belongs to no request."""
-        return Context(self._engine, self.session, None, peer)
+        return Context(self._engine, self.session, None, peer, None)
 
     async def _send_delayed_changes(self) -> None:
         try:
@@ -242,17 +243,17 @@ class Connection(SessionOutput):
         self._running_notifications += 1
         self._running += 1
         session.charge(size)
-        self._spawner.start(self._charge_notification, call, params, peer, size)
+        self._spawner.start(self._charge_notification, call, params, peer, NotificationRun(session, size))
 
-    async def _charge_notification(self, call: Call, params: object, peer: Peer, size: int) -> None:
+    async def _charge_notification(self, call: Call, params: object, peer: Peer, run: NotificationRun) -> None:
         try:
-            await self._handle_notification(call, params, peer)
+            await self._handle_notification(call, params, peer, run)
         finally:
-            self.session.charge(-size)
+            run.end()
 
-    async def _handle_notification(self, call: Call, params: object, peer: Peer) -> None:
+    async def _handle_notification(self, call: Call, params: object, peer: Peer, run: NotificationRun) -> None:
         try:
-            await call(params, Context(self._engine, self.session, None, peer))
+            await call(params, Context(self._engine, self.session, None, peer, run))
         except BaseException as failure:  # the boundary: a notification has no response
             if is_cancellation(failure):
                 raise
@@ -268,7 +269,7 @@ class Connection(SessionOutput):
         if self._has_spans:
             call = partial(_with_span, self._engine.clock, exchange, call)
         try:
-            context = Context(self._engine, session, exchange, exchange.peer)
+            context = Context(self._engine, session, exchange, exchange.peer, None)
             if self.is_congested and not exchange.handler.has_begun:  # or the results of all requests would wait
                 await self.drain(exchange)
             result = await call(exchange.params, context)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import RequestId
     from mcpgen.runtime.server.engine import Engine
     from mcpgen.runtime.server.exchange import Exchange
+    from mcpgen.runtime.server.notification_run import NotificationRun
     from mcpgen.runtime.server.server_session import ServerSession
 
 __all__ = ["Context"]
@@ -59,13 +60,16 @@ class Context(AccessContext, ChangeNotifier, Generic[StateT_co]):
     those of `sync`: ``context.sync.log("info", "...")``.
     """
 
-    __slots__ = ("_engine", "_exchange", "_peer", "_session")
+    __slots__ = ("_engine", "_exchange", "_peer", "_run", "_session")
 
-    def __init__(self, engine: Engine, session: ServerSession, exchange: Exchange | None, peer: Peer) -> None:
+    def __init__(
+        self, engine: Engine, session: ServerSession, exchange: Exchange | None, peer: Peer, run: NotificationRun | None
+    ) -> None:
         self._engine = engine
         self._session = session
         self._exchange = exchange
         self._peer = peer
+        self._run = run
 
     def __repr__(self) -> str:
         about = "notification" if self.method is None else f"{self.method}, request {self.request_id!r}"
@@ -392,4 +396,4 @@ class Context(AccessContext, ChangeNotifier, Generic[StateT_co]):
     async def _request(self, method: str, params: Any, terms: str) -> Any:
         check_may_ask(self._exchange, self._peer, method)
         self._engine.warn_deprecated(method)
-        return await request_result(self._session, self._exchange, method, params, terms=terms)
+        return await request_result(self._session, self._exchange, method, params, terms=terms, run=self._run)

@@ -45,7 +45,7 @@ from mcpgen.runtime.server.extensions import encode_result, extension_meta, miss
 from mcpgen.runtime.server.fair_turns import REQUEST_COST_BYTES
 from mcpgen.runtime.server.fast_path import plain_json
 from mcpgen.runtime.server.functions.results import StructuredJson
-from mcpgen.runtime.server.ledger import SHARED_PEER_BYTES, request_bytes
+from mcpgen.runtime.server.ledger import peer_bytes, request_bytes
 from mcpgen.runtime.server.lenient_requests import meant_request, normalized
 from mcpgen.runtime.server.related_tasks import related_task
 
@@ -150,7 +150,7 @@ def _take_response(session: ServerSession, response: Response | ErrorResponse) -
     if request is None:
         _LOG.debug("a response is ignored: no request with the id %r is pending", response.id)
     elif isinstance(response, ErrorResponse):
-        request.set_error(response)
+        server_requests.receive_error(session, request, response)
     else:
         server_requests.receive_result(session, request, response.result)
 
@@ -206,7 +206,7 @@ def _take_request(session: ServerSession, message: Request, batch: BatchResponse
     peer = request.peer
     if not isinstance(meta.related_task, UnsetType):
         request.related_task = related_task(meta.related_task, peer.revision, message.method)
-    request.size = size if peer is session.peer or peer.memory_bytes < SHARED_PEER_BYTES else size + peer.memory_bytes
+    request.size = size if peer is session.peer else size + peer_bytes(peer)
     try:
         try:
             _serve(session, message, request, meta)

@@ -144,6 +144,7 @@ class ServerRequest(Struct, eq=False):
         key: The id, or for a stateless client the key in ``inputRequests``.
         held_bytes: The bytes that are charged for it while it waits for an answer.
         exchange: Whose handler made it, if it was sent as a message of its own, and if a handler of a request made it.
+        keep: Charges bytes of the answer, if a handler of a notification made it; returns whether there is room.
         is_done: Whether there is a result or an error.
     """
 
@@ -154,6 +155,7 @@ class ServerRequest(Struct, eq=False):
     key: str = ""
     held_bytes: int = 0
     exchange: Exchange | None = None
+    keep: Callable[[int], bool] | None = None
     is_done: bool = False
     _result: Any = None
     _failure: Exception | None = None

@@ -351,7 +351,7 @@ def _resume(session: ServerSession, parked: InputRound, request: OpenRequest, re
     missing = _missing(request.peer, [(each.codec.method, each.params) for each in open_requests])
     if missing is not None:
         raise unsupported_error(request.peer, missing)
-    session.engine.parked.resume(parked)
+    session.engine.parked.resume(parked, request.peer)
     exchange.request = request
     exchange.input_round = parked
     session.exchanges[request.id] = exchange

@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 __all__ = [
     "HANDLER_BYTES",
     "SESSION_BYTES",
-    "SHARED_PEER_BYTES",
     "Account",
     "Kind",
     "Ledger",
     "change_bytes",
+    "peer_bytes",
     "request_bytes",
     "server_request_bytes",
     "uris_bytes",
@@ -65,7 +65,7 @@ _GARBAGE_BYTES: Final = 16 * 1024 * 1024
 
 # Requests share a declaration of up to 4,096 bytes, which `mcpgen.runtime.protocol.capabilities` caches. A longer one
 # takes at least this, and is charged to its stateless request.
-SHARED_PEER_BYTES: Final = 2 * 4096
+_SHARED_PEER_BYTES: Final = 2 * 4096
 
 Kind: TypeAlias = Literal[
     "events", "messages", "open requests", "parked requests", "sessions", "tasks", "tokens", "uploads"
@@ -170,7 +170,12 @@ def waiting_bytes(request_id: RequestId, peer: Peer | None) -> int:
     size = _WAITING_BYTES
     if isinstance(request_id, str):
         size += _text_bytes(request_id)
-    return size if peer is None or peer.memory_bytes < SHARED_PEER_BYTES else size + peer.memory_bytes
+    return size + peer_bytes(peer)
+
+
+def peer_bytes(peer: Peer | None) -> int:
+    """Return what *peer* costs, a client that only its request names; 0 if other requests share its declaration."""
+    return 0 if peer is None or peer.memory_bytes < _SHARED_PEER_BYTES else peer.memory_bytes
 
 
 def server_request_bytes(params: bytes | UnsetType) -> int:

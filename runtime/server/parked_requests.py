@@ -18,12 +18,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from mcpgen.runtime.server.exchange import InputRound
-from mcpgen.runtime.server.ledger import server_request_bytes
+from mcpgen.runtime.server.ledger import peer_bytes, server_request_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcpgen.runtime.limits import Limits
+    from mcpgen.runtime.protocol.capabilities import Peer
     from mcpgen.runtime.server.exchange import Exchange, ResponseBody
     from mcpgen.runtime.server.ledger import Ledger
     from mcpgen.runtime.server.quota import Quota
@@ -100,11 +101,15 @@ class ParkedRequests:
         if not parked.is_resumed:
             parked.exchange.abandon()
 
-    def resume(self, parked: InputRound) -> None:
-        """Charge the exchange of *parked* to its session again, because a retry has come."""
+    def resume(self, parked: InputRound, peer: Peer) -> None:
+        """Charge the exchange of *parked* to its session again, because a retry of *peer* has come.
+
+        The exchange keeps what *peer* has declared, instead of the declaration of the last request.
+        """
         parked.is_resumed = True
-        if parked.exchange.unsent_response is None:
-            parked.exchange.charge(parked.exchange_bytes)
+        exchange = parked.exchange
+        if exchange.unsent_response is None:
+            exchange.charge(parked.exchange_bytes + peer_bytes(peer) - peer_bytes(exchange.last_peer))
         if parked.entry is not None:
             parked.entry.resize(_ROUND_BYTES)
 

@@ -15,12 +15,13 @@ from mcpgen.runtime.errors import RequestError, UnsupportedByPeer, seconds_text
 from mcpgen.runtime.protocol.exception_groups import joined_unsupported
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.functions.worker_threads import WORK
-from mcpgen.runtime.server.server_requests import prepare_request, send_prepared, send_request
+from mcpgen.runtime.server.server_requests import prepare_request, send_prepared
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from mcpgen.runtime.server.exchange import Exchange, ServerRequest
+    from mcpgen.runtime.server.notification_run import NotificationRun
     from mcpgen.runtime.server.server_session import ServerSession
 
 __all__ = ["check_asks", "collect_input", "request_result", "wait_for_client"]
@@ -77,19 +78,28 @@ async def wait_for_client(wait: Callable[[], Awaitable[T]], give_way: Callable[[
     )
 
 
-async def request_result(
-    session: ServerSession, exchange: Exchange | None, method: str, params: Any, *, terms: str
+async def request_result(  # noqa: PLR0913 (what asks, and what is asked)
+    session: ServerSession,
+    exchange: Exchange | None,
+    method: str,
+    params: Any,
+    *,
+    terms: str,
+    run: NotificationRun | None = None,
 ) -> Any:
-    """Send a request to the client, and return the result.
+    """Send a request to the client, and return the result; *run* is that of the handler, if it has no exchange.
 
-    For the arguments and what is raised, see `mcpgen.runtime.server.server_requests`.
+    For the other arguments and what is raised, see `mcpgen.runtime.server.server_requests`.
     """
     if exchange is not None and len(exchange.server_requests) >= _MAX_AT_ONCE:
         request = exchange.request
         await (session if request is None else request.session).output.wait_turn()
     task = None if exchange is None else exchange.task
     with nullcontext() if task is None else task.awaiting_input():
-        return await _wait_result(session, exchange, send_request(session, exchange, method, params, terms=terms))
+        question = prepare_request(session, exchange, method, params, terms=terms)
+        question.keep = None if run is None else run.keep_answer
+        send_prepared(session, exchange, question)
+        return await _wait_result(session, exchange, question)
 
 
 async def _wait_result(session: ServerSession, exchange: Exchange | None, request: ServerRequest) -> Any:

@@ -44,6 +44,7 @@ from mcpgen.runtime.server.ledger import server_request_bytes
 
 if TYPE_CHECKING:
     from mcpgen.runtime.protocol.capabilities import Peer
+    from mcpgen.runtime.protocol.messages import ErrorResponse
     from mcpgen.runtime.protocol.reading_policy import ReadingPolicy
     from mcpgen.runtime.server.exchange import Exchange
     from mcpgen.runtime.server.server_session import ServerSession
@@ -54,10 +55,10 @@ __all__ = [
     "note_elicitation_id",
     "prepare_request",
     "read_result",
+    "receive_error",
     "receive_result",
     "require_capability",
     "send_prepared",
-    "send_request",
 ]
 
 _NO_ROOM = (
@@ -84,18 +85,6 @@ def check_may_ask(exchange: Exchange | None, peer: Peer, method: str) -> None:
     """
     if exchange is None and peer.era == "stateless":
         raise UnsupportedByPeer(revision=peer.revision, what=method, reason=_ONLY_THESE_ASK)
-
-
-def send_request(
-    session: ServerSession, exchange: Exchange | None, method: str, value: Any, *, terms: str
-) -> ServerRequest:
-    """Send a request to the client, and return it; nothing has been sent if this raises.
-
-    For the arguments and what is raised, see `prepare_request`.
-    """
-    request = prepare_request(session, exchange, method, value, terms=terms)
-    send_prepared(session, exchange, request)
-    return request
 
 
 def prepare_request(
@@ -317,14 +306,27 @@ def flush_soon(exchange: Exchange) -> None:
 
 def receive_result(session: ServerSession, request: ServerRequest, raw: Raw) -> None:
     """End *request* with the client's result."""
-    exchange = request.exchange
-    if exchange is not None and not session.keep_answer(exchange, decoded_bytes(raw)):
-        request.fail(RequestError(ErrorCode.INTERNAL_ERROR, _NO_ROOM))
+    if not _keep(session, request, raw):
         return
     try:
         request.set_result(read_result(session.engine.reading, request, raw))
     except (InvalidPayload, AdaptationError) as error:
         request.fail(error)
+
+
+def receive_error(session: ServerSession, request: ServerRequest, response: ErrorResponse) -> None:
+    """End *request* with the client's error, whose data the handler may keep like a result."""
+    if _keep(session, request, response.error):
+        request.set_error(response)
+
+
+def _keep(session: ServerSession, request: ServerRequest, answer: Raw) -> bool:
+    """Charge an *answer*, which the handler that made *request* may keep; end *request* if there is no room."""
+    size, exchange, keep = decoded_bytes(answer), request.exchange, request.keep
+    has_room = session.keep_answer(exchange, size) if exchange is not None else keep is None or keep(size)
+    if not has_room:
+        request.fail(RequestError(ErrorCode.INTERNAL_ERROR, _NO_ROOM))
+    return has_room
 
 
 def read_result(reading: ReadingPolicy, request: ServerRequest, raw: Raw) -> Any:

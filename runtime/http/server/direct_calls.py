@@ -197,7 +197,7 @@ def _start_with_context(  # noqa: PLR0913, PLR0917 (of the functions before)
     handler: MethodHandler, params: Struct, session: ServerSession, request: Request, meta: RequestMeta, peer: Peer
 ) -> DirectCall:
     exchange = Exchange(open_request(session, request, meta, peer), handler, params, request.params)
-    return DirectCall(handler, params, peer, Context(session.engine, session, exchange, peer), exchange)
+    return DirectCall(handler, params, peer, Context(session.engine, session, exchange, peer, None), exchange)
 
 
 def open_request(session: ServerSession, request: Request, meta: RequestMeta, peer: Peer) -> OpenRequest:

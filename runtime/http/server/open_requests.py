@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import Malformed, Message
     from mcpgen.runtime.server.engine import Engine
     from mcpgen.runtime.server.exchange import Call, OpenRequest
+    from mcpgen.runtime.server.notification_run import NotificationRun
     from mcpgen.runtime.server.quota import Entry, Quota
     from mcpgen.runtime.transports.interfaces import MessageWriter
     from mcpgen.runtime.transports.spawner import Spawner
@@ -234,18 +235,19 @@ class CountedConnection(Connection):
             request.on_cancel()
         self.session.reply(request, _TOO_MANY_BODY)
 
-    async def _charge_notification(self, call: Call, params: object, peer: Peer, size: int) -> None:
+    async def _charge_notification(self, call: Call, params: object, peer: Peer, run: NotificationRun) -> None:
         scope, owner, session = anyio.CancelScope(), self.client.owner, self.session.principal
-        entry = self._quota.admit(owner, OPEN_REQUEST_BYTES + size, session=session, give_way=scope.cancel)
+        entry = self._quota.admit(owner, OPEN_REQUEST_BYTES + run.size, session=session, give_way=scope.cancel)
         if entry is None:
             _LOG.warning("a notification is dropped: %s", TOO_MANY)
             self._running_notifications -= 1
             self._handler_ended()
-            self.session.charge(-size)
+            run.end()
             return
+        run.entry = entry
         try:
             with scope:
-                await super()._charge_notification(call, params, peer, size)
+                await super()._charge_notification(call, params, peer, run)
         finally:
             entry.release()
         if scope.cancelled_caught:

@@ -7,20 +7,17 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 from msgspec import NODEFAULT, UNSET, Struct, UnsetType, ValidationError
-from msgspec.structs import asdict
 
 from mcpgen.runtime.adapt.pattern_texts import pattern_check
 from mcpgen.runtime.errors import RequestError, UsageError, quoted
 from mcpgen.runtime.protocol.argument_checks import check_icons
 from mcpgen.runtime.protocol.newest import ErrorCode, models
-from mcpgen.runtime.protocol.value_types import any_object
 from mcpgen.runtime.server.functions.media import Media
 from mcpgen.runtime.server.functions.results import CONTENT_BLOCKS, list_items, other_revision_text
 from mcpgen.runtime.server.functions.schemas import argument_type, input_schema
 from mcpgen.runtime.server.functions.signatures import read_signature
-from mcpgen.runtime.server.functions.text_arguments import check_textual
+from mcpgen.runtime.server.functions.text_arguments import check_textual, converted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,7 +83,7 @@ class Prompt(Struct, frozen=True):
         try:
             if self._check is not None:
                 self._check(values)
-            arguments = asdict(msgspec.convert(values, self._arguments, strict=False, dec_hook=any_object))
+            arguments = converted(values, self._arguments)
         except ValidationError as error:
             text = f"Invalid arguments for prompt {self.definition.name}: {_explained(str(error), values)}"
             raise RequestError(ErrorCode.INVALID_PARAMS, text) from None

@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, ValidationError
-from msgspec.structs import asdict
 
 from mcpgen.runtime.adapt.pattern_texts import pattern_check
 from mcpgen.runtime.errors import RequestError, UsageError
 from mcpgen.runtime.protocol.argument_checks import check_icons, check_required_texts
 from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.protocol.value_syntax import uri_fault
-from mcpgen.runtime.protocol.value_types import any_object
 from mcpgen.runtime.server.cache_hints import CacheHint, check_cache_hint
 from mcpgen.runtime.server.functions.media import Media
 from mcpgen.runtime.server.functions.results import UnsendableResult, encode_result, list_items
 from mcpgen.runtime.server.functions.schemas import argument_type
 from mcpgen.runtime.server.functions.signatures import Signature, read_signature
-from mcpgen.runtime.server.functions.text_arguments import check_texts, check_textual, is_list
+from mcpgen.runtime.server.functions.text_arguments import check_texts, check_textual, converted, is_list
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -129,7 +127,7 @@ class TemplateResource(Struct, frozen=True):
         try:
             if self._check is not None:
                 self._check(found)
-            return asdict(msgspec.convert(found, self._arguments, strict=False, dec_hook=any_object))
+            return converted(found, self._arguments)
         except ValidationError:
             return None
 

@@ -1,4 +1,4 @@
-"""Check parameters of prompts and resource templates, whose values arrive as text."""
+"""Parameters of prompts and resource templates, whose values arrive as text: their types, and the values."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ from collections.abc import Collection
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from msgspec import inspect
-from msgspec.structs import replace
+import msgspec
+from msgspec import Struct, ValidationError, inspect
+from msgspec.structs import asdict, replace
 
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.protocol.value_types import any_object
 from mcpgen.runtime.server.functions.signatures import arms, origin_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from mcpgen.runtime.server.functions.signatures import Parameter
 
-__all__ = ["check_textual", "check_texts", "is_list"]
+__all__ = ["check_textual", "check_texts", "converted", "is_list"]
 
 TEXTUAL = (
     inspect.AnyType,
@@ -66,3 +70,15 @@ def check_textual(parameter: Parameter, what: str) -> None:
             f"{what} has the type {parameter.annotation!r}, but its value arrives as text; use str, a number, bool, a "
             "date or time, UUID, Decimal, an Enum or a Literal"
         )
+
+
+def converted(texts: Mapping[str, object], arguments: type[Struct]) -> dict[str, Any]:
+    """Return *texts* as the arguments of a function.
+
+    Raises:
+        ValidationError: They are not of the types of its parameters.
+    """
+    try:
+        return asdict(msgspec.convert(texts, arguments, strict=False, dec_hook=any_object))
+    except (TypeError, ValueError) as error:  # such as of a date after the year 9999, or of half a surrogate pair
+        raise ValidationError(str(error)) from None

@@ -319,9 +319,7 @@ class TaskLifecycle:
             if outcome is None or len(outcome.json) <= FREE_OUTCOME_BYTES:
                 raise  # a store must have room for this
             reason = f"The result is too large for the task store: {full}"[:MAX_STATUS_MESSAGE_CHARS]
-            return self.change(
-                task_id, "failed", message=reason, outcome=error_outcome(ErrorCode.INTERNAL_ERROR, reason)
-            )
+            return self.replace(task_id, record_edit("failed", reason, error_outcome(ErrorCode.INTERNAL_ERROR, reason)))
 
     def _changed(self, record: TaskRecord) -> None:
         if record.has_ended:

@@ -9,7 +9,8 @@ import anyio
 import httpx
 import pytest
 
-from mcpgen import Context, HttpLimits, Limits, RequestError, Server, TaskLimits
+from mcpgen import Context, HttpLimits, Limits, RequestError, RequestRefused, Server, TaskLimits
+from mcpgen.generated import v2025_11_25 as bindings
 from mcpgen.runtime.http.server.open_requests import OPEN_REQUEST_BYTES
 from mcpgen.runtime.transports import memory
 from tests.harness.server_wire import connected
@@ -105,6 +106,28 @@ async def test_what_a_client_has_answered_is_charged_while_the_call_waits_for_mo
     assert all("max_waiting_bytes" in each for each in refused)
 
 
+async def test_what_a_retry_declares_is_charged_while_the_call_waits_for_more() -> None:
+    server, kept = asking(limits=Limits(max_waiting_bytes=1000 * KIB))
+    capabilities = {"elicitation": {}, "experimental": {"x": {"text": "x" * 50 * KIB}}}
+    large = META | {"io.modelcontextprotocol/clientCapabilities": capabilities}
+    refused = []
+    async with memory.wire(server) as wire:
+        for number in range(CALLS):
+            call = request(number, "tools/call", name="ask", arguments={}, _meta=META)
+            await wire.send(call)
+            demand = (await wire.receive())["result"]
+            (key,) = demand["inputRequests"]
+            answers = {key: {"action": "decline"}}
+            call["params"] |= {"requestState": demand["requestState"], "inputResponses": answers, "_meta": large}
+            await wire.send(call)
+            said = await wire.receive()
+            refused += [str(said)] if "inputRequests" not in said.get("result", {}) else []
+
+    assert len(kept) == CALLS
+    assert 8 <= len(refused) <= CALLS - 4
+    assert all("max_waiting_bytes" in each for each in refused)
+
+
 async def test_answers_to_tasks_are_charged_and_bounded() -> None:
     server, kept = asking(task_limits=TaskLimits(max_running_bytes_per_principal=1000 * KIB))
     refused = []
@@ -156,6 +179,42 @@ async def test_answers_over_http_count_with_the_open_requests_of_all_sessions() 
 
     assert 8 <= len(kept) <= 16
     assert len(refused) == CALLS - len(kept)
+
+
+async def test_answers_to_handlers_of_notifications_and_refusals_are_charged_and_bounded() -> None:
+    kept: list[str] = []
+    failures: list[RequestError] = []
+
+    class Asking(bindings.ServerHandlers[Context]):
+        async def roots_list_changed(self, _params: Any, context: Context, /) -> None:
+            try:
+                kept.append((await context.elicit("Who?", FORM)).action)
+            except RequestRefused as refusal:
+                kept.append(refusal.message)
+            except RequestError as error:
+                failures.append(error)
+                return
+            await context.elicit("And then?", FORM)
+
+    limits = Limits(max_in_flight_bytes=1000 * KIB)
+    server: Server[Any] = Server("asking", version="1", handlers=Asking(), limits=limits)
+    refused = {"error": {"code": 1, "message": "no", "data": "x" * 100 * KIB}}
+    async with connected(server) as wire:
+        await wire.say(json.dumps(handshake()).encode())
+        await wire.say(json.dumps(INITIALIZED).encode())
+        for number in range(CALLS):
+            (question,) = await wire.say(b'{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}')
+            answer = {"jsonrpc": "2.0", "id": question["id"], **(refused if number % 2 else {"result": ANSWER})}
+            await wire.say(json.dumps(answer).encode())
+
+        assert 4 <= len(kept) <= 10
+        assert {"accept", "no"} == set(kept)
+        assert len(failures) == CALLS - len(kept)
+        assert all("max_in_flight_bytes" in each.message for each in failures)
+
+        wire.connection.close()
+        await wire.rest()
+    assert server._engine.ledger.kept_bytes == 0
 
 
 async def test_a_session_keeps_no_answer_that_its_handler_has_got() -> None:

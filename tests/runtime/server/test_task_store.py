@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -565,6 +566,29 @@ def test_the_ends_of_tasks_are_stored_in_steps_once_the_store_works(
         saved.append(sum(found is not None and found.has_ended for found in map(store.get, ids)))
 
     assert saved == steps
+    store.close()
+
+
+def test_an_end_is_kept_if_the_store_is_full_and_then_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = FailingStore(tmp_path / "tasks.db")
+    store.add(msgspec.structs.replace(record("one"), worker="alive"))
+    tasks = TaskLifecycle(store, clock=lambda: 0.0, random_bytes=bytes, worker="alive")
+    store.fails = True
+    tasks.change("one", "completed", outcome=Outcome(b'"%b"' % (b"x" * 10_000)))
+
+    def full(_record: TaskRecord, **_before: object) -> bool:
+        monkeypatch.undo()
+        raise StoreFull("no room")
+
+    monkeypatch.setattr(store, "replace", full)
+    with suppress(StoreFailed):
+        tasks.save()
+    store.fails = False
+
+    assert tasks.save()
+    found = store.get("one")
+    assert found is not None
+    assert found.status == "completed"
     store.close()
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import enum
+from datetime import datetime  # noqa: TC003 (functions are registered with it)
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pytest
 from msgspec import UNSET, Meta, Struct
 
 from mcpgen.runtime.errors import RequestError, UsageError
-from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.server.context import Context  # noqa: TC001 (functions are registered with it)
+from mcpgen.runtime.server.functions.resources import ResourceNotFound
 from tests.runtime.server.functions.callers import META, Caller
 
 if TYPE_CHECKING:
@@ -394,3 +396,25 @@ def test_a_completion_goes_with_what_it_completes(review: FunctionHandlers) -> N
     assert {} == review._registry.completions
     with pytest.raises(UsageError, match="there is no prompt 'review' to remove"):
         review.remove_prompt("review")
+
+
+@pytest.mark.parametrize("text", ["253402300800", "\ud800"])
+async def test_a_text_that_python_cannot_convert_is_refused_like_others(
+    review: FunctionHandlers, caller: Caller, text: str
+) -> None:
+    """The conversion to a date after the year 9999 raised a ValueError of Python: an internal error, in the log."""
+
+    @review.prompt
+    def since(begin: datetime) -> str:
+        return str(begin)
+
+    @review.resource("x://since/{begin}", scopes=["read"])
+    def listed(begin: datetime) -> str:
+        return str(begin)
+
+    with pytest.raises(RequestError, match=r"^Invalid arguments for prompt since: ") as refused:
+        await caller.get("since", {"begin": text})
+    assert refused.value.code == ErrorCode.INVALID_PARAMS
+    with pytest.raises(ResourceNotFound):
+        await caller.read("x://since/253402300800")
+    assert review.scopes("resources/read", "x://since/253402300800") == frozenset()
