@@ -25,6 +25,8 @@ __all__ = ["adapt"]
 # A list of a thousand tools can have ten thousand losses. `--json` writes all of them.
 MAX_SHOWN = 50
 
+_NOT_KEPT = "Note: `--keep` stored no lost values. A possible reason: the type of the output has no `_meta`."
+
 # The attributes of an error that `--json` writes.
 _ERROR_ATTRIBUTES = ("revision", "step", "pointer", "reason", "service", "losses")
 
@@ -51,7 +53,12 @@ class UnreadableInput(Exception):  # noqa: N818 (never leaves this module)
 @click.option(
     "--definition", metavar="NAME", help="Instead of --method: the input is a value of this schema definition."
 )
-@click.option("--keep", is_flag=True, help="Store lost values in the output. Adapting the output back restores them.")
+@click.option(
+    "--keep",
+    is_flag=True,
+    help="Store lost values in the output, if its type has _meta (for an error: in data). Adapting the output back "
+    "restores them.",
+)
 @click.option("--strict", is_flag=True, help="Exit with status 1 if anything is lost.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object: the value and its losses, or the error.")
 @click.argument("file", type=click.File("rb"), default="-")
@@ -93,6 +100,8 @@ def adapt(  # noqa: PLR0913 (one parameter for each option)
     if hint := _hint(value, part):  # params may have any keys, so a whole message can be valid
         click.echo(f"Note: {hint.removeprefix('; ')}", err=True)
     _show(adapted, as_json=as_json)
+    if keep and adapted.losses and not adapted.kept:
+        click.echo(_NOT_KEPT, err=True)
     if strict and adapted.losses:
         raise SystemExit(1)
 

@@ -134,9 +134,11 @@ class ChangeStream:
             if not self._has_dropped:  # logged once: a server may send any number of changes
                 self._has_dropped = True
                 _LOG.warning(
-                    "changes are dropped: the program has not read the earlier ones from listen() (max_changes, with "
-                    "URIs of %d characters on average), or a URI has more than %d characters",
-                    _CHARS_OF_CHANGE,
+                    "changes are dropped: the program does not read them from listen() fast enough, so more than %d "
+                    "changes (max_changes), or more than %d characters of their URIs, would wait; or one URI has more "
+                    "than %d characters",
+                    self._max_queued,
+                    self._max_queued * _CHARS_OF_CHANGE,
                     MAX_URI_CHARS,
                 )
             return

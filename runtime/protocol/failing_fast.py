@@ -238,7 +238,7 @@ def _count_calls(calls: int, value: object) -> object:
     spent = _SPENT.get()
     spent.calls += calls
     if spent.calls > _MAX_CALLS:
-        slow = "values of types that are slow to read, such as IP addresses, paths and further hosts in a URL"
+        slow = "values of types that are slow to read, such as IP addresses, paths, and all hosts of a URL but one"
         spent.problem = f"Expected at most {_MAX_CALLS} {slow}; a fraction such as 1/3 counts as {_CALLS_OF_FRACTION}"
         raise ValueError(spent.problem)
     return value

@@ -75,7 +75,7 @@ def page_url_fault(url: str) -> str | None:
     from urllib.parse import urlsplit  # noqa: PLC0415 (it takes a millisecond, and few servers send a user to a page)
 
     if not re.fullmatch(_URI, url):
-        return "it is not a URL, such as https://example.com/page"
+        return "it is not a URL in ASCII, such as https://example.com/page"
     try:
         split = urlsplit(url)
         host, port = split.hostname, split.port

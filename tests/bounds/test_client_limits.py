@@ -436,7 +436,7 @@ async def test_a_server_that_does_not_read_has_little_buffered_for_it() -> None:
         assert 3 == failures
 
 
-async def test_changes_beyond_the_limit_are_dropped() -> None:
+async def test_changes_beyond_the_limit_are_dropped(caplog: pytest.LogCaptureFixture) -> None:
     code = """
     greet()
     answer(asked(), {})
@@ -453,6 +453,7 @@ async def test_changes_beyond_the_limit_are_dropped() -> None:
             await anext(changes)
 
     assert scope.cancelled_caught
+    assert "more than 5 changes (max_changes), or more than 5120 characters of their URIs" in caplog.text
 
 
 async def test_changes_that_were_not_requested_are_not_reported_when_a_stream_is_opened_again() -> None:

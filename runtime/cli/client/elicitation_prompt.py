@@ -168,7 +168,8 @@ class ElicitationPrompt:
         for number, (value, name) in enumerate(field.choices, 1):
             label = escaped_line(name) if name == value else f"{escaped_line(name)} [{escaped_line(value)}]"
             screen.lines(wrap(label, screen.width, indent=f"{_INDENT * 2}{number:>2}. ", hang=_INDENT * 4))
-        how = " (type numbers, or the word none)" if field.is_many else " (type a number)" if field.choices else ""
+        many = " (type numbers, or the word none)" if field.takes_empty else " (type numbers)"
+        how = many if field.is_many else " (type a number)" if field.choices else ""
         enter = "" if field.is_required else "; press Enter for no answer"
         enter = enter if field.default is None else f"; press Enter for {field.shown(field.default)}"
         kind = f"{field.kind}{how}{enter}"

@@ -94,6 +94,17 @@ class FormField:
             case _:
                 return str(value)
 
+    @property
+    def takes_empty(self) -> bool:
+        """Whether empty text, or no choice of several, is a value of this field."""
+        if not self.is_many and (self.choices or self.type != "string"):
+            return False
+        try:
+            self._checked([] if self.is_many else "")
+        except InvalidFieldValue:
+            return False
+        return True
+
     def read(self, text: str) -> FieldValue | None:
         """Return the value of *text*; None for no answer.
 
@@ -106,7 +117,7 @@ class FormField:
                 return self._checked(self.default)
             if not self.is_required:
                 return None
-            more = ' Type "" for empty text.' if self.type == "string" and not self.choices else ""
+            more = ' Type "" for empty text.' if self.takes_empty and not self.is_many else ""
             raise InvalidFieldValue(f"This field is required.{more}")
         return self._checked(self._value(text))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.limits import MAX_THREADS, MAX_URI_CHARS
-from mcpgen.runtime.protocol.argument_checks import check_flags
+from mcpgen.runtime.protocol.argument_checks import check_flags, check_required_texts
 from mcpgen.runtime.protocol.ui import UI_MIME_TYPE, check_ui_uri, tool_meta, ui_meta
 from mcpgen.runtime.server.functions.completions import make_completion
 from mcpgen.runtime.server.functions.function_registry import PROMPT, TEMPLATE, FunctionRegistry
@@ -375,6 +375,7 @@ class Registrations(Removals, VisibleFunctions):
         Raises:
             UsageError: There is no such argument, or it has a completion already.
         """
+        check_required_texts(reference=reference, argument=argument)
         kind = TEMPLATE if reference in self._registry.templates.registered else PROMPT
         known = self._registry.arguments_of(kind, reference)
         if known is None:

@@ -117,6 +117,15 @@ def test_what_is_kept_comes_back() -> None:
     assert (TOOLS, 0, "") == (json.loads(back.stdout), back.exit_code, back.stderr)
 
 
+def test_it_is_said_that_nothing_was_kept() -> None:
+    """A tool of 2024-11-05 has no `_meta`."""
+    arguments = ("--definition", "Tool", "--keep")
+
+    assert "Note: `--keep` stored no lost values" in down(*arguments, stdin=TOOLS["tools"][0]).stderr
+    assert "" == down(*arguments, stdin={"name": "a", "inputSchema": {"type": "object"}}).stderr
+    assert "Note" not in down(*LIST, "--keep").stderr
+
+
 def test_a_definition_is_adapted_by_name() -> None:
     value = {"name": "a", "title": "A", "version": "1"}
     result = down("--definition", "Implementation", stdin=value)

@@ -70,6 +70,7 @@ def test_what_is_typed_becomes_a_value(schema: dict[str, Any], text: str, expect
         ({"type": "string", "format": "uri"}, "x", "Type a URI, such as https://example.com."),
         ({"type": "integer"}, "", "This field is required."),
         ({"type": "string"}, "", 'This field is required. Type "" for empty text.'),
+        ({"type": "string", "minLength": 1}, "", "This field is required."),
         ({"type": "integer", "default": 1, "minimum": 2}, "", "The number must be at least 2."),
         (CHOICE | {"default": "x"}, "", "The server's default value is not valid. Type another value."),
     ],
@@ -79,6 +80,22 @@ def test_what_does_not_fit_is_refused_with_a_reason(schema: dict[str, Any], text
         FormField("x", schema, is_required=True).read(text)
 
     assert expected == str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"type": "string"}, True),
+        ({"type": "string", "minLength": 1}, False),
+        ({"type": "string", "format": "email"}, False),
+        (CHOICE, False),
+        (TITLED, True),
+        (MANY, False),
+        ({"type": "integer"}, False),
+    ],
+)
+def test_an_empty_answer_is_offered_where_it_is_valid(schema: dict[str, Any], *, expected: bool) -> None:
+    assert expected is FormField("x", schema, is_required=True).takes_empty
 
 
 def test_fields_come_in_the_order_of_the_server() -> None:

@@ -51,8 +51,8 @@ class RefusedHost(OSError):  # noqa: N818 (what it is)
     """All addresses of a host are refused."""
 
     reason: ClassVar[str] = (
-        "its address is not public, and the MCP server has no verified address of the same kind (private network, or "
-        "this machine); if you trust the authorization server, pass its URL as `issuer`"
+        "its address is not public, and mcpgen could not verify that the MCP server is in the same place (a private "
+        "network, or this machine); if you trust the authorization server, pass its URL as `issuer`"
     )
 
     def __init__(self) -> None:

@@ -346,6 +346,8 @@ def test_completions_of_nothing_are_refused(review: FunctionHandlers) -> None:
 
     with pytest.raises(UsageError, match=r"'reviw' to complete; .*; registered: review, .*x://\{a\}"):
         review.completion("reviw", "code")
+    with pytest.raises(UsageError, match="`reference` must be a string, not function"):
+        review.completion(codes, "code")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="'review' has no argument 'cod'; it has code, lines"):
         review.completion("review", "cod")
     with pytest.raises(UsageError, match=r"parameter `typed` of .* gets no value"):
