@@ -316,7 +316,7 @@ class _UvicornServer(uvicorn.Server):
             config=self.config,
             server_state=self.server_state,
             app_state=self.lifespan.state,
-            bodies=self._app.uploads.quota,
+            bodies=self._app._uploads.quota,  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # no business of users
         )
         return made
 
