@@ -152,7 +152,8 @@ class CycleProtocol(HttpToolsProtocol):
             cycle.more_body = False
             if len(body) > SMALL_BODY_BYTES:
                 self.count_body(cycle)
-        if before is None or before.response_complete:
+        # While the client does not read, the answer would wait, and a task and its frames with it.
+        if (before is None or before.response_complete) and not self.flow.write_paused:
             self._start_asgi_task(cycle, self.app)
         else:
             self.flow.pause_reading()
@@ -172,11 +173,23 @@ class CycleProtocol(HttpToolsProtocol):
         if self.flow.read_paused:
             self.flow.resume_reading()
         if self.pipeline:
-            self._start_asgi_task(*self.pipeline.pop())
+            self._start_next()
             return
         self._idle_since = self.loop.time()
         if self.timeout_keep_alive_task is None:
             self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self._check_idle)
+
+    def _start_next(self) -> None:
+        """Start the request that waits, unless the client does not read the answer to the one before."""
+        if not self.flow.write_paused:
+            self._start_asgi_task(*self.pipeline.pop())
+
+    def resume_writing(self) -> None:
+        """Start the request that waits, since the client has read the answer to the one before."""
+        super().resume_writing()
+        is_free = self.answered is None or self.answered.response_complete
+        if self.pipeline and is_free and not self.transport.is_closing():
+            self._start_next()
 
     def _check_idle(self) -> None:
         """Close the connection if it was idle for long enough; or look at it again when it may be."""
