@@ -79,6 +79,7 @@ class Connection:
         idle_seconds: float = 10,
         write_seconds: float = 10,
         requests: SharedTask | None = None,
+        unread: Quota | None = None,
         is_made: bool = True,
     ) -> None:
         self.bodies = Quota(100, 250_000)
@@ -96,6 +97,7 @@ class Connection:
             write_seconds=write_seconds,
             heads=self.heads,
             bodies=self.bodies,
+            unread=unread or Quota(100, 10**6),
             repeated=Quota(10**6, 10**6),
             requests=requests or SharedTask(),
             reads=self.reads,
@@ -386,6 +388,24 @@ async def test_little_waits_for_a_client_that_does_not_read_many_small_responses
             await asyncio.sleep(0)
 
     assert waiting < 2 * len(response)
+
+
+async def test_small_responses_that_clients_do_not_read_count_as_unread() -> None:
+    unread = Quota(100, 40_000)
+    connections = [Connection(unread=unread) for _ in range(4)]
+    counts: list[int] = []
+    for each in connections:
+        each.wire.unread_bytes = 15_000
+        each.protocol.pause_writing()
+        counts.append(unread.bytes)
+    connections[0].protocol.resume_writing()
+    counts.append(unread.bytes)
+    for each in connections:
+        each.protocol.connection_lost(None)
+
+    assert [15_000, 30_000, 30_000, 30_000, 15_000] == counts
+    assert [False, False, True, True] == [each.wire.aborted.is_set() for each in connections]
+    assert 0 == unread.kept_bytes
 
 
 async def test_the_application_gets_the_request() -> None:
