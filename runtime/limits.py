@@ -240,7 +240,7 @@ class HttpLimits(_Bounds, frozen=True, kw_only=True):
     max_sessions_bytes: int = 128 * 1024 * 1024
     max_open: int = 10_000
     max_open_bytes: int = 256 * 1024 * 1024
-    max_unread_bytes: int = 128 * 1024 * 1024
+    max_unread_bytes: int = 96 * 1024 * 1024
     idle_seconds: float = 1800
     handshake_seconds: float = 60
     body_seconds: float = 30

@@ -272,6 +272,7 @@ SHELLS = {
     "http/server/first_step.py",
     "server/event_store.py",
     "http/server/handler_host.py",
+    "http/server/open_requests.py",
     "http/server/post_request.py",
     "http/server/read_turns.py",
     "http/server/earlier_streams.py",

@@ -77,7 +77,6 @@ class Application:
 
     Attributes:
         limits: The limits of this application.
-        uploads: Counts bodies that are arriving.
 
     Raises:
         UsageError: An argument is invalid, or contradicts another one.
@@ -136,7 +135,7 @@ class Application:
     def _start(self) -> None:
         self._state = AppState(self._engine, self.limits, self._events)
         uploads = self._engine.ledger.account("uploads")
-        self.uploads: Uploads = Uploads(self._state.open_quota, uploads, self._engine.turns)
+        self._uploads = Uploads(self._state.open_quota, uploads, self._engine.turns)
         self._legacy_sse = LegacySse(self._state, self._message_path)
         self._tokens = None if self._auth is None else self._token_check(self._auth)
         if self._cluster is not None:
@@ -283,8 +282,13 @@ class Application:
         receive: Receive,
         send: Send,
     ) -> None:
-        client = await self._authorized(tokens, scope, headers, send, is_sse=handle != self._serve_endpoint)
-        if client is not None:
+        """Serve a request if its token allows it; refuse it otherwise."""
+        is_sse, owner = handle != self._serve_endpoint, self._addresses.client(scope, headers, "").owner
+        client = await tokens.client(headers, send, owner=owner, is_sse=is_sse)
+        if client is None:
+            return
+        access = None if scope["method"] == "POST" else client.access  # what a POST needs is in its body
+        if access is None or not await tokens.refuse_scopes(send, access, (), is_sse=is_sse):
             await handle(scope, headers, client, receive, send)
 
     async def _serve_other(self, scope: Scope, headers: Mapping[str, str], path: str, send: Send) -> None:
@@ -304,16 +308,6 @@ class Application:
             await responses.send_error(send, 404, reason)
             return
         await self._tokens.metadata.serve(scope, document, send)
-
-    async def _authorized(
-        self, tokens: TokenCheck, scope: Scope, headers: Mapping[str, str], send: Send, *, is_sse: bool
-    ) -> Client | None:
-        """Return who sends a request; refuse the request and return None if its token does not allow it."""
-        owner = self._addresses.client(scope, headers, "").owner
-        found = await tokens.client(headers, send, owner=owner, is_sse=is_sse)
-        if found is None or found.access is None or scope["method"] == "POST":
-            return found
-        return None if await tokens.refuse_scopes(send, found.access, (), is_sse=is_sse) else found
 
     def _route(self, path: str) -> Callable[..., Awaitable[None]] | None:
         if _is_same(path, self._path):
@@ -389,7 +383,7 @@ class Application:
             receive,
             headers,
             client.owner,
-            self.uploads,
+            self._uploads,
             max_bytes=self._engine.limits.max_frame_bytes,
             seconds=self.limits.body_seconds,
             is_on_asyncio=self._state.is_on_asyncio,

@@ -19,6 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from mcpgen.runtime.http.server.client_address import site_of
 from mcpgen.runtime.http.server.request_cycle import NO_EVENT, RequestCycle
+from mcpgen.runtime.http.server.response_buffer import SMALL_BYTES
 
 if TYPE_CHECKING:
     import asyncio
@@ -26,12 +27,15 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.http.server.read_turns import ReadTurns
     from mcpgen.runtime.http.server.shared_task import SharedTask
-    from mcpgen.runtime.server.quota import Quota
+    from mcpgen.runtime.server.quota import Entry, Quota
 
 __all__ = ["SMALL_BODY_BYTES", "CycleProtocol"]
 
 # A longer body counts while it waits for the application. Most are shorter, and the application takes them at once.
 SMALL_BODY_BYTES: Final = 4096
+
+# What a client may leave unread of small responses: with more, a part is of a large one, which counts already.
+_SMALL_RESPONSES_BYTES: Final = SMALL_BYTES + 2048
 
 # The targets of requests that are remembered: a client sends its requests to one short URL.
 _MAX_REMEMBERED_BYTES: Final = 256
@@ -51,6 +55,7 @@ class CycleProtocol(HttpToolsProtocol):
         requests: Runs the requests of all connections.
         reads: Says whose data is parsed in a turn of the event loop.
         bodies: What is open in the application, with the bodies that wait for it.
+        unread: What was written for clients that have not read it.
         **options: The arguments that uvicorn passes.
 
     Attributes:
@@ -66,10 +71,20 @@ class CycleProtocol(HttpToolsProtocol):
     scope: Any
     url: bytes
 
-    def __init__(self, *, requests: SharedTask, reads: ReadTurns, bodies: Quota, **options: Any) -> None:  # noqa: ANN401 (as uvicorn's are)
+    def __init__(
+        self,
+        *,
+        requests: SharedTask,
+        reads: ReadTurns,
+        bodies: Quota,
+        unread: Quota,
+        **options: Any,  # noqa: ANN401 (as uvicorn's are)
+    ) -> None:
         super().__init__(**options)
         self._requests = requests
         self._bodies = bodies
+        self._unread = unread
+        self._unread_entry: Entry | None = None
         self._written = self.loop.create_future()
         self._written.set_result(None)
         self.owner: str = ""
@@ -152,7 +167,8 @@ class CycleProtocol(HttpToolsProtocol):
             cycle.more_body = False
             if len(body) > SMALL_BODY_BYTES:
                 self.count_body(cycle)
-        if before is None or before.response_complete:
+        # While the client does not read, the answer would wait, and a task and its frames with it.
+        if (before is None or before.response_complete) and not self.flow.write_paused:
             self._start_asgi_task(cycle, self.app)
         else:
             self.flow.pause_reading()
@@ -172,11 +188,43 @@ class CycleProtocol(HttpToolsProtocol):
         if self.flow.read_paused:
             self.flow.resume_reading()
         if self.pipeline:
-            self._start_asgi_task(*self.pipeline.pop())
+            self._start_next()
             return
         self._idle_since = self.loop.time()
         if self.timeout_keep_alive_task is None:
             self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self._check_idle)
+
+    def _start_next(self) -> None:
+        """Start the request that waits, unless the client does not read the answer to the one before."""
+        if not self.flow.write_paused:
+            self._start_asgi_task(*self.pipeline.pop())
+
+    def pause_writing(self) -> None:
+        """Count small responses that the client does not read; close the connection if there is no room for them."""
+        super().pause_writing()
+        size = self.transport.get_write_buffer_size()
+        if size <= _SMALL_RESPONSES_BYTES and self._unread_entry is None:
+            self._unread_entry = self._unread.admit(f"address {self.owner}", size, give_way=self.transport.abort)
+            if self._unread_entry is None:
+                self.transport.abort()
+
+    def resume_writing(self) -> None:
+        """Start the request that waits, since the client has read the answer to the one before."""
+        super().resume_writing()
+        self._release_unread()
+        is_free = self.answered is None or self.answered.response_complete
+        if self.pipeline and is_free and not self.transport.is_closing():
+            self._start_next()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Count what was not read no longer."""
+        self._release_unread()
+        super().connection_lost(exc)
+
+    def _release_unread(self) -> None:
+        entry, self._unread_entry = self._unread_entry, None
+        if entry is not None:
+            entry.release()
 
     def _check_idle(self) -> None:
         """Close the connection if it was idle for long enough; or look at it again when it may be."""

@@ -393,9 +393,8 @@ class HttpSession(CountedConnection):
         return self._current_stream if stream is None else stream
 
     def _target(self, about: Exchange | OpenRequest | None) -> EventStream:
-        request = about.request if isinstance(about, Exchange) else about
+        request, task = (about.request, about.task) if isinstance(about, Exchange) else (about, None)
         stream = None if request is None else self._stream(request)
         if stream is not None and stream.is_reachable:
             return stream
-        task = about.task if isinstance(about, Exchange) else None
         return (None if task is None else self.task_streams.find(task_mark(task.task_id))) or self.get_stream

@@ -119,13 +119,6 @@ class LegacySse:
             reason = "the stream holds too many unread bytes (max_buffered_bytes)"
             await responses.send_error(send, 503, reason, body=body)
             return
-        if await refuse_scopes(self._state, client, send, message, is_sse=True):
-            return
-        rates = self._state.rates
-        if rates is not None and (seconds := rates.wait_seconds(message, client, connection.bucket)):
-            connection.session.output.respond(_refusal(message, rate_limit_error(seconds)), None)
-            await responses.send_empty(send, 202)
-            return
         ticket = self._state.open_ticket(client, headers, body, session=session_id, count=request_count(message))
         if ticket is None:
             reason, later = self._state.refusal, (responses.RETRY_AFTER,)
@@ -133,18 +126,23 @@ class LegacySse:
             return
         ticket.on_give_way = partial(connection.refuse, ticket)
         try:
-            if isinstance(message, Batch):
+            if await refuse_scopes(self._state, client, send, message, is_sse=True):
+                return
+            rates = self._state.rates
+            if rates is not None and (seconds := rates.wait_seconds(message, client, connection.bucket)):
+                connection.session.output.respond(_refusal(message, rate_limit_error(seconds)), None)
+            elif isinstance(message, Batch):
                 await self._take_batch(connection, response, message, ticket, client)
             else:
                 with _counting(connection, ticket, client):
                     take(connection.session, message)
+                if isinstance(message, Malformed):
+                    status = 413 if message.fault is Fault.TOO_MANY_VALUES else 400
+                    await responses.send_error(send, status, message.reason, code=message.fault.code, body=body)
+                    return
         finally:
             ticket.release()
-        if isinstance(message, Malformed):
-            status = 413 if message.fault is Fault.TOO_MANY_VALUES else 400
-            await responses.send_error(send, status, message.reason, code=message.fault.code, body=body)
-        else:
-            await responses.send_empty(send, 202)
+        await responses.send_empty(send, 202)
 
     async def _relay(  # noqa: PLR0913, PLR0917 (of `post`)
         self,

@@ -120,8 +120,12 @@ class PostRequest(HttpRequest, eq=False):
             session = None if is_stateless else session_request.find_session(self)
             may_lack_scopes = state.tokens is not None and not state.has_scopes(self.client)
             may_need_more = state.engine.handlers.scopes is not None
-            if (may_lack_scopes or may_need_more) and await refuse_scopes(state, self.client, self.send, message, meta):
-                return
+            if may_lack_scopes or may_need_more:
+                if not self._may_wait():  # a client may name a thousand URIs, which takes many turns
+                    await self.refuse_overload()
+                    return
+                if await refuse_scopes(state, self.client, self.send, message, meta):
+                    return
             rates, own = state.rates, None if session is None else session.bucket
             if rates is not None and (seconds := rates.wait_seconds(message, self.client, own)):
                 await self.refuse_rate(message, seconds)
@@ -139,6 +143,11 @@ class PostRequest(HttpRequest, eq=False):
         finally:
             if self.ticket is not None:
                 self.ticket.release()
+
+    def _may_wait(self) -> bool:
+        """Count a long message, which is about to wait; return False if there is no room for it."""
+        session = self.headers.get(http.SESSION, "")
+        return len(self.body) <= REQUEST_COST_BYTES or self.open_ticket(session=session) is not None
 
     def _is_abandoned(self) -> bool:
         """Return whether the client has closed its connection, and with it cancelled the request.
@@ -204,10 +213,8 @@ class PostRequest(HttpRequest, eq=False):
     ) -> bool:
         """Return whether another worker has answered; read the session from the cluster if necessary."""
         if not is_stateless:
-            session = self.headers.get(http.SESSION)
-            # It counts while the cluster is asked for a session, which may be slow, and a client may invent the id.
-            is_counted = session is not None and len(self.body) > REQUEST_COST_BYTES
-            if is_counted and self.open_ticket(session=session or "") is None:
+            # The cluster is asked for a session, which may be slow, and a client may invent the id.
+            if http.SESSION in self.headers and not self._may_wait():
                 await self.refuse_overload()
                 return True
             await cluster.prepare(self.headers, self.client)

@@ -41,7 +41,8 @@ class RepeatingProtocol(BoundedProtocol):
     def parse(self, data: bytes) -> None:
         """Start the request that *data* is, or parse it."""
         # False for the first request: many clients send only one on a connection, whose head is not remembered.
-        is_between = self._is_complete and not self._is_in_head
+        # False, too, for a request that has to wait: it is parsed, and its head is counted.
+        is_between = self._is_complete and not (self._is_in_head or self.flow.write_paused)
         known = self._known
         if known is not None and is_between and not self.transport.is_closing() and self.cycle.response_complete:
             found = known.body_of(data)

@@ -97,8 +97,6 @@ class RequestCycle(RequestResponseCycle):
         if self.waiting_for_100_continue and not self.transport.is_closing():
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             self.waiting_for_100_continue = False
-        if self.flow.write_paused and not (self.is_received or self.disconnected):
-            await self.flow.drain()  # the answer would wait, and the request with it, until the one before is read
         if self.flow.read_paused and not self.disconnected:
             self.flow.resume_reading()
         while not (self.body or self.disconnected or self.response_complete) and (self.more_body or self.is_received):

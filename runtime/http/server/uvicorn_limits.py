@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BoundedProtocol"]
 
-# No further response is written while more waits for the client. The default is 64 KiB, and no limit counts it.
-_WRITE_BUFFER_BYTES: Final = 4096
+# No further response is written while more waits for the client. The default is 64 KiB, and no limit counts so little.
+_WRITE_BUFFER_BYTES: Final = 1024
 
 # How many requests may wait behind one that is being answered. Browsers and common libraries do not pipeline.
 MAX_PIPELINED_REQUESTS: Final = 64
@@ -61,7 +61,7 @@ MAX_HEADERS: Final = 200
 _HEADER_BYTES: Final = 128
 
 # What all heads keep that are incomplete, or wait behind a request, at most. Most heads are neither.
-MAX_HEADS_BYTES: Final = 32 * 1024 * 1024
+MAX_HEADS_BYTES: Final = 16 * 1024 * 1024
 _CONNECTION_BYTES: Final = 16 * 1024
 _WAITING_REQUEST_BYTES: Final = 1280  # beside its head
 

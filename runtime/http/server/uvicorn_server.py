@@ -312,11 +312,13 @@ class _UvicornServer(uvicorn.Server):
 
     def _make_protocol(self) -> RepeatingProtocol:
         make: Any = self.config.http_protocol_class
+        state = self._app._state  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # no business of users
         made: RepeatingProtocol = make(
             config=self.config,
             server_state=self.server_state,
             app_state=self.lifespan.state,
-            bodies=self._app.uploads.quota,
+            bodies=state.open_quota,
+            unread=state.unread,
         )
         return made
 

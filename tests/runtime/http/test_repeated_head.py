@@ -61,6 +61,7 @@ class Peer:
             write_seconds=10,
             heads=Quota(10**6, 10**6),
             bodies=Quota(10**6, 10**6),
+            unread=Quota(10**6, 10**6),
             requests=SharedTask(),
             reads=ReadTurns(),
             config=config,

@@ -79,9 +79,11 @@ class Connection:
         idle_seconds: float = 10,
         write_seconds: float = 10,
         requests: SharedTask | None = None,
+        unread: Quota | None = None,
         is_made: bool = True,
     ) -> None:
         self.bodies = Quota(100, 250_000)
+        self.heads = Quota(10**6, 10**6)
         self.events = events
         self.received: list[Any] = []
         self.failure: BaseException | None = None
@@ -93,8 +95,9 @@ class Connection:
         self.reads = ReadTurns()
         self.protocol = RepeatingProtocol(
             write_seconds=write_seconds,
-            heads=Quota(10**6, 10**6),
+            heads=self.heads,
             bodies=self.bodies,
+            unread=unread or Quota(100, 10**6),
             repeated=Quota(10**6, 10**6),
             requests=requests or SharedTask(),
             reads=self.reads,
@@ -288,17 +291,33 @@ async def test_a_connection_is_read_when_its_request_has_arrived_so_that_its_end
     assert not connection.wire.is_paused
 
 
-async def test_a_request_is_not_read_while_the_client_does_not_read_the_answer_before() -> None:
+@pytest.mark.parametrize("repeats", [False, True], ids=["first", "repeated"])
+async def test_a_request_has_no_task_while_the_client_does_not_read_the_answer_before(*, repeats: bool) -> None:
     async with opened(start(), part(b"")) as connection:
+        for _ in range(3 if repeats else 0):
+            await connection.ask(ASKED)
+        connection.received.clear()
         connection.protocol.pause_writing()
         connection.protocol.data_received(ASKED)
-        for _ in range(20):
-            await asyncio.sleep(0)
-        read = len(connection.received)
+        connection.protocol.data_received(ASKED)
+        tasks = len(connection.state.tasks)
         connection.protocol.resume_writing()
-        await connection.answered.wait()
+        while len(connection.received) < 4 or connection.state.tasks:  # noqa: ASYNC110 (uvicorn has no event for it)
+            await asyncio.sleep(0)
 
-    assert (1, 2) == (read, len(connection.received))
+        assert 0 == tasks
+        assert [b"body"] * 2 == [each["body"] for each in connection.received[1::2]]
+        assert (False, 0) == (connection.wire.is_paused, connection.heads.bytes)
+
+
+async def test_each_request_that_waits_counts_with_its_objects() -> None:
+    async with opened() as connection:
+        connection.protocol.pause_writing()
+        connection.protocol.data_received(ASKED)
+        one = connection.heads.bytes
+        connection.protocol.data_received(ASKED * 2)
+
+        assert connection.heads.bytes - one > 2 * 1280
 
 
 def asked(size: int) -> bytes:
@@ -369,6 +388,24 @@ async def test_little_waits_for_a_client_that_does_not_read_many_small_responses
             await asyncio.sleep(0)
 
     assert waiting < 2 * len(response)
+
+
+async def test_small_responses_that_clients_do_not_read_count_as_unread() -> None:
+    unread = Quota(100, 40_000)
+    connections = [Connection(unread=unread) for _ in range(4)]
+    counts: list[int] = []
+    for each in connections:
+        each.wire.unread_bytes = 15_000
+        each.protocol.pause_writing()
+        counts.append(unread.bytes)
+    connections[0].protocol.resume_writing()
+    counts.append(unread.bytes)
+    for each in connections:
+        each.protocol.connection_lost(None)
+
+    assert [15_000, 30_000, 30_000, 30_000, 15_000] == counts
+    assert [False, False, True, True] == [each.wire.aborted.is_set() for each in connections]
+    assert 0 == unread.kept_bytes
 
 
 async def test_the_application_gets_the_request() -> None:

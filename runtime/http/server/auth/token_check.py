@@ -61,7 +61,7 @@ _MAX_WAITING: Final = 128
 
 # The same where the keys of the issuer are fetched for all of them. Each request keeps its head meanwhile.
 _MAX_WAITING_FOR_KEYS: Final = 10_000
-_MAX_WAITING_BYTES: Final = 48 * 1024 * 1024
+_MAX_WAITING_BYTES: Final = 24 * 1024 * 1024
 
 # A body up to this length is discarded with the answer; for a longer one, the connection is closed.
 _MAX_DISCARDED_BYTES: Final = 64 * 1024

@@ -163,7 +163,8 @@ class SharedHttpSession(HttpSession):
 
     def _new_stream(self, ticket: Ticket | None) -> tuple[EventStream, ResponseBuffer]:
         stream, response = super()._new_stream(ticket)
-        stream.store = self._events.store_for(self._request_ids)
+        # A batch may have 4 MB of ids, which an idle session must not keep.
+        stream.store, self._request_ids = self._events.store_for(self._request_ids), ()
         return stream, response
 
     def open_get_stream(self, response: ResponseBuffer, earlier: Sequence[bytes] = ()) -> None:

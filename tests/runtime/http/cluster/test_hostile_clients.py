@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from mcpgen import Cluster, HttpLimits, MemoryCluster, Redis
+from mcpgen.runtime.http.server.cluster.shared_session import SharedHttpSession
 from mcpgen.runtime.server.cluster.cluster import ClusterUnavailable
 from mcpgen.runtime.server.cluster.fair_gate import requester
 from mcpgen.runtime.server.cluster.message_pieces import MessagePieces
@@ -89,6 +90,19 @@ async def test_a_long_message_counts_while_the_cluster_is_asked_for_an_invented_
         assert 404 == reply.status
         assert counted[0] > len(body)
         assert 0 == cluster._state.open_quota.bytes
+
+
+async def test_an_idle_session_keeps_no_ids_of_a_batch() -> None:
+    shared = MemoryCluster()
+    async with running(demo(), lambda: shared, workers=1) as workers:
+        client = await workers.client(0, "2025-03-26").shake_hands()
+        batch = [{"jsonrpc": "2.0", "id": f"{each}" + "x" * 1000, "method": "ping"} for each in range(100)]
+        reply = await client.post(json.dumps(batch).encode()).complete()
+        session = workers.cluster(0)._state.sessions.peek(client.session)
+
+        assert 100 == len(reply.json)
+        assert isinstance(session, SharedHttpSession)
+        assert [] == [*session._request_ids]
 
 
 @pytest.mark.parametrize("number", ["1" * 5000, "99999999", "\u0661", "-1", "0", ""])
