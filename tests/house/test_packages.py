@@ -268,7 +268,6 @@ SHELLS = {
     "http/server/cluster/shared_shares.py",
     "http/server/cluster/state_keys.py",
     "http/server/direct_calls.py",
-    "http/server/open_requests.py",
     "http/server/first_step.py",
     "server/event_store.py",
     "http/server/handler_host.py",
