@@ -328,7 +328,7 @@ def checked_form(raw: Any) -> Any:
         fields = value["requestedSchema"]["properties"]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError, TypeError):
         return raw  # decoding it exactly explains the error, or there is no form
-    if len(fields) > MAX_FORM_FIELDS:
+    if is_object(fields) and len(fields) > MAX_FORM_FIELDS:
         reason = f"the form has {len(fields)} fields; this client reads at most {MAX_FORM_FIELDS}"
         raise RequestError(ErrorCode.INVALID_PARAMS, reason)
     return Raw(msgspec.json.encode(value))

@@ -86,6 +86,7 @@ _NEVER_NULL: Final = "resultType"
 _MAX_NAME_CHARS: Final = 80
 # What is reported of one payload: enough to find the fault in the peer, and bounded, whatever the peer sends.
 _MAX_SUMMARIES: Final = 20
+_MAX_DESCRIBED: Final = 1000  # to describe 49,000 items takes as long as to read them
 _MAX_POINTERS: Final = 3
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -186,7 +187,8 @@ def _list_without_invalid(annotation: Any) -> Fit:
                 fitted = item(each, (at, index), own)
                 decode(_encode(fitted))
             except (Unfit, *_UNREADABLE):
-                changes.note(Rule.ITEM, (at, index), _described(each, decode))
+                detail = _described(each, decode) if len(changes) < _MAX_DESCRIBED else ""
+                changes.note(Rule.ITEM, (at, index), detail)
             else:
                 kept.append(fitted)
                 changes += own

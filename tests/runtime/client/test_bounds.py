@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from mcpgen import ClientLimits, Context, MemoryTaskStore, RequestError, RequestRefused, Server, connect
+from mcpgen import ClientLimits, Context, InvalidPayload, MemoryTaskStore, RequestError, RequestRefused, Server, connect
 from mcpgen.runtime.client import result_cache
 from mcpgen.runtime.client.incoming_requests import checked_form
 from mcpgen.runtime.client.output_validation import OutputValidator
@@ -32,6 +32,7 @@ from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.protocol.reading_policy import ReadingPolicy
 from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter
 from mcpgen.runtime.transports.auto_reset_event import auto_reset_event
+from tests.specification.client.scripted_server import STATELESS, opened
 from tests.turns import counted_turns
 
 if TYPE_CHECKING:
@@ -167,6 +168,18 @@ def test_a_form_with_too_many_fields_is_refused_before_it_is_decoded(again: dict
     else:
         with pytest.raises(RequestError, match="has 501 fields; this client reads at most 500"):
             checked_form(Raw(written))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("properties", [None, 1])
+async def test_a_long_form_whose_properties_are_no_object_is_refused(properties: object) -> None:
+    form = {"message": "m" * 100_000, "requestedSchema": {"type": "object", "properties": properties}}
+    asks = {"form": {"method": "elicitation/create", "params": form}}
+    async with opened(STATELESS, elicit=lambda *_: models.ElicitResult(action="decline")) as own:
+        errand, asked = await own.asked(own.client.call_tool("x"))
+        own.wire.result(asked, {"resultType": "input_required", "inputRequests": asks})
+        with pytest.raises(InvalidPayload, match="at /requestedSchema/properties: Expected `object`"):
+            await errand.outcome()
 
 
 @pytest.mark.anyio

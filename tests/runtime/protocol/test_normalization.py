@@ -11,6 +11,7 @@ from msgspec import Raw
 
 from mcpgen.runtime.adapt import json_pointer
 from mcpgen.runtime.adapt.payloads import message_payload
+from mcpgen.runtime.protocol import normalization
 from mcpgen.runtime.protocol.normalization import Normalized, normalize
 from mcpgen.runtime.protocol.normalization_rules import Rule
 
@@ -187,6 +188,15 @@ def test_items_that_break_a_limit_of_the_types_are_left_out_too() -> None:
 
 def test_a_list_of_nothing_but_invalid_items_is_refused() -> None:
     assert read("tools/list", {"tools": [{"name": 1}, None]}) is None
+
+
+def test_few_of_many_invalid_items_are_described(monkeypatch: pytest.MonkeyPatch) -> None:
+    described: list[Json] = []
+    monkeypatch.setattr(normalization, "_described", lambda item, _: described.append(item) or "wrong")
+    found = normalized("tools/list", {"tools": [*range(3000), TOOL]})
+    assert found is not None
+    assert 3000 == sum(each.total for each in found.changes)
+    assert 1000 == len(described)
 
 
 def test_contents_are_never_left_out() -> None:
