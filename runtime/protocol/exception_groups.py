@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from mcpgen.runtime.errors import UnsupportedByPeer
+from mcpgen.runtime.errors import TransportClosed, UnsupportedByPeer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,12 +18,15 @@ def sole_exception(error: E) -> E:
     """Return the exception that the group *error* stands for, as task groups raise it; otherwise *error* itself.
 
     This is the only exception of the group. For several that are all an `UnsupportedByPeer` of the client, it joins
-    them.
+    them. If all are a `TransportClosed`, it is the first: a handler that asks several questions has one for each, and
+    to log the group takes milliseconds for each handler of a session that ends.
     """
     inner = _members(error)
     if len(inner) == 1:
         return sole_exception(inner[0])
     found = [sole_exception(each) for each in inner]
+    if found and all(isinstance(each, TransportClosed) for each in found):
+        return found[0]
     unsupported = [each for each in found if isinstance(each, UnsupportedByPeer) and each.peer == "client"]
     return cast("E", joined_unsupported(unsupported)) if unsupported and len(unsupported) == len(found) else error
 
