@@ -11,7 +11,7 @@ import pytest
 from mcpgen import ClientLimits, McpgenError
 from mcpgen.runtime.errors import RequestTimedOut
 from mcpgen.runtime.transports.errors import ServerExited
-from tests.faults.hostile_server_clients import BUSY_SECONDS, NEW, OLD, QUICK, Stopwatch, attacked, words
+from tests.faults.hostile_server_clients import BUSY_SECONDS, LATE, NEW, OLD, QUICK, Stopwatch, attacked, words
 
 if TYPE_CHECKING:
     from mcpgen import Client
@@ -127,7 +127,7 @@ async def test_a_server_that_starts_slowly_and_answers_the_question_late_is_one_
     refuse(asked("initialize"))
     serve()
     """
-    async with attacked(code, None, limits=QUICK) as client:
+    async with attacked(code, None, limits=LATE) as client:
         assert (NEW, "ok") == (client.revision, words(await client.call_tool("x")))
 
 
@@ -138,7 +138,7 @@ async def test_a_server_of_before_that_starts_slowly_is_greeted() -> None:
     answer(asked("initialize"), initialized("2025-11-25"))
     serve()
     """
-    async with attacked(code, None, limits=QUICK) as client:
+    async with attacked(code, None, limits=LATE) as client:
         assert ("2025-11-25", "ok") == (client.revision, words(await client.call_tool("x")))
 
 

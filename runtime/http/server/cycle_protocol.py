@@ -10,7 +10,7 @@ that does not read that answer. It counts meanwhile, as it does when the applica
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -268,16 +268,17 @@ class CycleProtocol(HttpToolsProtocol):
         """Count the body that waits for the application; refuse it and return False if there is no room for it."""
         size = len(cycle.body)
         if cycle.entry is None:
-            cycle.entry = self._bodies.admit(f"address {self.owner}", size, give_way=self.refuse_body)
+            give_way = partial(self.refuse_body, cycle)
+            cycle.entry = self._bodies.admit(f"address {self.owner}", size, give_way=give_way)
             has_room = cycle.entry is not None
         else:
             has_room = cycle.entry.resize(size)
         if not has_room:
-            self.refuse_body()
+            self.refuse_body(cycle)
         return has_room
 
-    def refuse_body(self) -> None:
-        """Refuse the request whose body waits for the application, and close the connection."""
+    def refuse_body(self, cycle: RequestCycle) -> None:
+        """Refuse the request *cycle*, whose body waits for the application, and close the connection."""
 
     def on_failed_response(self) -> None:
         """Handle that the application has ended in the middle of its response, and the connection is closed."""

@@ -42,6 +42,7 @@ __all__ = [
     "Receive",
     "Scope",
     "Send",
+    "error_body",
     "has_disconnected",
     "retry_after",
     "send_empty",
@@ -201,14 +202,19 @@ async def send_error(  # noqa: PLR0913 (the parts of an error, and of a response
         2025-11-25, basic/index, "Error Responses": MUST include the same ID as the request; basic/transports, "Sending
         Messages to the Server": without an id if the message is no request. An id beyond `MAX_ID_CHARS` is left out.
     """
+    error = Error(code, reason) if data is None else Error(code, reason, data)
+    await send_json(send, error_body(status, error, request_id=request_id, body=body), status, headers)
+
+
+def error_body(status: int, error: Error, *, request_id: RequestId | UnsetType = UNSET, body: bytes) -> bytes:
+    """Return the JSON-RPC error with which a request is refused; see `send_error`."""
     if request_id is UNSET and body:
         request_id = envelope.request_id_in(body)
     if isinstance(request_id, str) and len(request_id) > MAX_ID_CHARS:
         request_id = UNSET  # no limit counts this response, and the client need not read it
     if status in REFUSALS:
         REFUSALS[status] += 1
-    error = Error(code, reason) if data is None else Error(code, reason, data)
-    await send_json(send, envelope.encode_error(request_id, error), status, headers)
+    return envelope.encode_error(request_id, error)
 
 
 async def send_unsupported_revision(  # noqa: PLR0913 (of `send_error`)

@@ -26,11 +26,14 @@ from mcpgen.runtime.http.server.cycle_protocol import SMALL_BODY_BYTES, CyclePro
 from mcpgen.runtime.http.server.declined_upgrade import without_upgrade
 from mcpgen.runtime.http.server.open_requests import TOO_MANY
 from mcpgen.runtime.http.server.request_cycle import NO_EVENT
-from mcpgen.runtime.http.server.responses import ABORT
+from mcpgen.runtime.http.server.responses import ABORT, RETRY_AFTER, error_body
+from mcpgen.runtime.protocol.messages import Error
+from mcpgen.runtime.protocol.newest import ErrorCode
 
 if TYPE_CHECKING:
     import asyncio
 
+    from mcpgen.runtime.http.server.request_cycle import RequestCycle
     from mcpgen.runtime.server.quota import Entry, Quota
 
 __all__ = ["BoundedProtocol"]
@@ -67,7 +70,6 @@ _WAITING_REQUEST_BYTES: Final = 1280  # beside its head
 
 _HEAD_TOO_LONG: Final = b"431 Request Header Fields Too Large", b"the request head is longer than 64 KiB"
 _TOO_MANY_HEADERS: Final = b"431 Request Header Fields Too Large", b"the request has more than 200 headers"
-_TOO_MANY_BODIES: Final = b"503 Service Unavailable", TOO_MANY.encode()
 _TOO_MANY_HEADS: Final = b"503 Service Unavailable", b"too many request heads are incomplete or wait for an answer"
 _SHORT_CHUNKS_REFUSED: Final = b"400 Bad Request", b"the chunks of the body are too short; send at least 256 bytes each"
 
@@ -333,20 +335,22 @@ class BoundedProtocol(CycleProtocol):
         self._head_entry = self._heads.admit(self.owner, size, give_way=partial(self._refuse, *_TOO_MANY_HEADS))
         return self._head_entry is not None
 
-    def refuse_body(self) -> None:
-        """Refuse the request whose body waits for the application, and close the connection."""
-        self._refuse(*_TOO_MANY_BODIES)
+    def refuse_body(self, cycle: RequestCycle) -> None:
+        """Refuse the request *cycle*, whose body waits for the application, and close the connection."""
+        error = Error(ErrorCode.INVALID_REQUEST, TOO_MANY)
+        body = error_body(503, error, body=bytes(cycle.body) if cycle is self.answered else b"")
+        self._refuse(b"503 Service Unavailable", body, b"application/json\r\n%b: %b" % RETRY_AFTER)
 
     def _refuse_slow_head(self) -> None:
         self._head_timer = None
         self._refuse(b"408 Request Timeout", b"the request head did not arrive in time")
 
-    def _refuse(self, status: bytes, reason: bytes) -> None:
+    def _refuse(self, status: bytes, reason: bytes, content_type: bytes = b"text/plain") -> None:
         if self.transport.is_closing():  # already refused; the oldest uvloop would still write
             return
         if not self._is_answering:
-            head = b"HTTP/1.1 %b\r\ncontent-type: text/plain\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
-            self.transport.write(head % (status, len(reason)) + reason)
+            head = b"HTTP/1.1 %b\r\ncontent-type: %b\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
+            self.transport.write(head % (status, content_type, len(reason)) + reason)
         self._close_now()
 
     def _watch_reading(self) -> None:

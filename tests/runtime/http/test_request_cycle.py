@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -364,9 +365,20 @@ async def test_a_body_for_which_there_is_no_room_is_refused() -> None:
         connection.protocol.pause_writing()
         connection.protocol.data_received(asked(150_000) + asked(150_000))
 
-        assert connection.wire.writes[0].startswith(b"HTTP/1.1 503 ")
+        head, _, body = connection.wire.writes[0].partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 503 ")
+        assert b"retry-after: 1" in head.splitlines()
+        assert "max_open_bytes" in json.loads(body)["error"]["message"]
         assert connection.wire.is_closing()
         assert 0 == connection.bodies.bytes
+
+
+async def test_a_request_for_whose_body_there_is_no_room_is_refused_with_its_id() -> None:
+    asked = b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"x":"%b"}}' % (b"x" * 250_000)
+    async with opened(start(), part(b"")) as connection:
+        connection.protocol.data_received(b"POST / HTTP/1.1\r\ncontent-length: %d\r\n\r\n%b" % (len(asked), asked))
+
+        assert 7 == json.loads(connection.wire.writes[0].partition(b"\r\n\r\n")[2])["id"]
 
 
 async def test_little_waits_for_a_client_that_does_not_read_many_small_responses() -> None:
