@@ -202,7 +202,7 @@ def _serve_http(  # noqa: PLR0913 (of `serve_http`)
             .replace("`message_path`", "the path of the messages of HTTP+SSE")
         )
         raise Unservable(f"{message}.") from None
-    except Exception as error:  # as in `_serve_stdio`
+    except Exception as error:  # the boundary, as in `_serve_stdio`
         if user_frames(error) is None:
             raise
         raise _stopped(error, target) from None

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["WITH_FIELDS", "INNER", "MAPS", "calls_library", "direct_schemas", "has_read_patterns", "inner_schemas"]
+__all__ = ["WITH_FIELDS", "calls_library", "direct_schemas", "has_read_patterns", "inner_schemas", "replace_direct"]
 
-INNER: Final = frozenset(
+_INNER: Final = frozenset(
     {
         "arguments_schema",
         "choices",
@@ -32,7 +32,7 @@ INNER: Final = frozenset(
 )
 """The members of a schema that hold other schemas. Values in other members, such as defaults, may look like schemas."""
 
-MAPS: Final = frozenset({"choices", "fields"})
+_MAPS: Final = frozenset({"choices", "fields"})
 """These hold schemas by name, where they are objects."""
 
 WITH_FIELDS: Final = frozenset({"dataclass-args", "model-fields", "typed-dict"})
@@ -60,12 +60,23 @@ def inner_schemas(core_schema: object) -> Iterator[Mapping[str, Any]]:
 
 def direct_schemas(schema: Mapping[str, Any]) -> Iterator[object]:
     """Yield the schemas that *schema* holds itself, and lists of them."""
-    for key in INNER & schema.keys():
+    for key in _INNER & schema.keys():
         inner = schema[key]
-        if key in MAPS and isinstance(inner, dict):
+        if key in _MAPS and isinstance(inner, dict):
             yield from cast("dict[str, object]", inner).values()
         else:
             yield inner
+
+
+def replace_direct(schema: dict[str, Any], change: Callable[[object], object]) -> None:
+    """Replace in *schema* the schemas that it holds itself, and lists of them, by what *change* makes of each."""
+    for key in _INNER & schema.keys():
+        inner = schema[key]
+        if key in _MAPS and isinstance(inner, dict):
+            members = cast("dict[object, object]", inner)
+            schema[key] = {name: change(each) for name, each in members.items()}
+        else:
+            schema[key] = change(inner)
 
 
 def has_read_patterns(core_schema: object) -> bool:

@@ -23,7 +23,7 @@ import msgspec
 from pydantic_core import SchemaError, SchemaValidator, ValidationError, core_schema
 
 from mcpgen.runtime.adapt.pattern_texts import MAX_CHARS
-from mcpgen.runtime.protocol.core_schemas import INNER, MAPS, calls_library
+from mcpgen.runtime.protocol.core_schemas import calls_library, replace_direct
 from mcpgen.runtime.protocol.lax_schemas import can_fail_fast, lax_schema
 
 if TYPE_CHECKING:
@@ -144,13 +144,7 @@ def _changed(schema: object, *, is_python: bool, only_patterns: bool = False, fa
     if isinstance(config, dict):  # of a model
         is_python = is_python or cast("Mapping[str, object]", config).get("regex_engine") == _PYTHON
         change = partial(change, is_python=is_python)
-    for key in INNER & found.keys():
-        inner = found[key]
-        if key in MAPS and isinstance(inner, dict):
-            members = cast("dict[object, object]", inner)
-            found[key] = {name: change(each) for name, each in members.items()}
-        else:
-            found[key] = change(inner)
+    replace_direct(found, change)
     if (fails_fast or not only_patterns) and can_fail_fast(str(found.get("type"))):
         found["fail_fast"] = True
     if not only_patterns and (make := _maker(found.get("default"))) is not None:

@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 
 from pydantic_core import core_schema
 
-from mcpgen.runtime.protocol.core_schemas import INNER, MAPS
+from mcpgen.runtime.protocol.core_schemas import replace_direct
 
 __all__ = ["can_fail_fast", "lax_schema"]
 
@@ -45,13 +45,7 @@ def lax_schema(schema: object) -> Any:  # noqa: ANN401 (a schema of pydantic, or
         named = {"ref": given["ref"]} if "ref" in given else {}
         return {"type": "lax-or-strict", "lax_schema": lax_schema(only), "strict_schema": _ANY, **named}
     found = {key: each for key, each in given.items() if key not in _DROPPED}
-    for key in INNER & found.keys():
-        inner = found[key]
-        if key in MAPS and isinstance(inner, dict):
-            members = cast("dict[object, object]", inner)
-            found[key] = {name: lax_schema(each) for name, each in members.items()}
-        else:
-            found[key] = lax_schema(inner)
+    replace_direct(found, lax_schema)
     if found.get("type") == "default":
         found["default"] = None  # another one may be copied each time
     if can_fail_fast(str(found.get("type"))):

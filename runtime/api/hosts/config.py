@@ -293,7 +293,7 @@ def _cwd(folder: str) -> str:
     """
     try:
         found = Path(folder).expanduser()
-        found.is_dir()
+        found.is_dir()  # raises if the system cannot look: a process could not start there either
         return str(found)
     except (OSError, RuntimeError):  # such as a name that is too long; RuntimeError: there is no such user
         raise _EntryError("`cwd` is not a folder; correct it in the configuration") from None

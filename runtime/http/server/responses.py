@@ -126,11 +126,7 @@ async def _send_whole(send: Send, body: bytes, status: int, headers: list[Header
 
 
 async def send_large(
-    state: AppState,
-    response: ResponseBuffer,
-    send: Send,
-    on_abort: Callable[[], object] | None,
-    request_id: RequestId,
+    state: AppState, response: ResponseBuffer, send: Send, on_abort: Callable[[], object] | None, request_id: RequestId
 ) -> None:
     """Send one large JSON document, all that *response* holds, which is counted until the client has read it.
 
@@ -208,13 +204,12 @@ async def send_error(  # noqa: PLR0913 (the parts of an error, and of a response
 
 def error_body(status: int, error: Error, *, request_id: RequestId | UnsetType = UNSET, body: bytes) -> bytes:
     """Return the JSON-RPC error with which a request is refused; see `send_error`."""
-    if request_id is UNSET and body:
-        request_id = envelope.request_id_in(body)
-    if isinstance(request_id, str) and len(request_id) > MAX_ID_CHARS:
-        request_id = UNSET  # no limit counts this response, and the client need not read it
+    found = envelope.request_id_in(body) if request_id is UNSET and body else request_id
+    if isinstance(found, str) and len(found) > MAX_ID_CHARS:
+        found = UNSET  # no limit counts this response, and the client need not read it
     if status in REFUSALS:
         REFUSALS[status] += 1
-    return envelope.encode_error(request_id, error)
+    return envelope.encode_error(found, error)
 
 
 async def send_unsupported_revision(  # noqa: PLR0913 (of `send_error`)

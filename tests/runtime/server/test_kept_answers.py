@@ -87,19 +87,24 @@ async def test_answers_in_a_session_are_charged_and_bounded() -> None:
     assert server._engine.ledger.kept_bytes == 0
 
 
+async def answered_once(wire: memory.Wire, number: int, answer: object, meta: dict[str, object]) -> list[str]:
+    """Answer the first question of a call with *answer*; return the response if the call does not ask again."""
+    call = request(number, "tools/call", name="ask", arguments={}, _meta=META)
+    await wire.send(call)
+    demand = (await wire.receive())["result"]
+    (key,) = demand["inputRequests"]
+    call["params"] |= {"requestState": demand["requestState"], "inputResponses": {key: answer}, "_meta": meta}
+    await wire.send(call)
+    said = await wire.receive()
+    return [str(said)] if "inputRequests" not in said.get("result", {}) else []
+
+
 async def test_what_a_client_has_answered_is_charged_while_the_call_waits_for_more() -> None:
     server, kept = asking(limits=Limits(max_waiting_bytes=1000 * KIB))
     refused = []
     async with memory.wire(server) as wire:
         for number in range(CALLS):
-            call = request(number, "tools/call", name="ask", arguments={}, _meta=META)
-            await wire.send(call)
-            demand = (await wire.receive())["result"]
-            (key,) = demand["inputRequests"]
-            call["params"] |= {"requestState": demand["requestState"], "inputResponses": {key: ANSWER}}
-            await wire.send(call)
-            said = await wire.receive()
-            refused += [str(said)] if "inputRequests" not in said.get("result", {}) else []
+            refused += await answered_once(wire, number, ANSWER, META)
 
     assert len(kept) == CALLS
     assert 10 <= len(refused) <= CALLS - 4
@@ -113,15 +118,7 @@ async def test_what_a_retry_declares_is_charged_while_the_call_waits_for_more() 
     refused = []
     async with memory.wire(server) as wire:
         for number in range(CALLS):
-            call = request(number, "tools/call", name="ask", arguments={}, _meta=META)
-            await wire.send(call)
-            demand = (await wire.receive())["result"]
-            (key,) = demand["inputRequests"]
-            answers = {key: {"action": "decline"}}
-            call["params"] |= {"requestState": demand["requestState"], "inputResponses": answers, "_meta": large}
-            await wire.send(call)
-            said = await wire.receive()
-            refused += [str(said)] if "inputRequests" not in said.get("result", {}) else []
+            refused += await answered_once(wire, number, {"action": "decline"}, large)
 
     assert len(kept) == CALLS
     assert 8 <= len(refused) <= CALLS - 4
