@@ -164,9 +164,9 @@ def _maker(default: object) -> Callable[[], object] | None:
     """
     if type(default) not in _COPIED:
         return None
-    found = cast("Any", default)
+    found = cast("dict[object, object] | list[object] | set[object]", default)
     if all(type(each) in _PLAIN for each in (found.values() if isinstance(found, dict) else found)):
-        return cast("Callable[[], object]", found.copy)
+        return found.copy
     try:
         return partial(msgspec.json.decode, msgspec.json.encode(found)) if _is_json(found) else None
     except (ValueError, OverflowError):  # such as a number of more than 64 bits

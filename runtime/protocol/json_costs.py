@@ -78,8 +78,10 @@ def _made_bytes(field: Mapping[str, Any]) -> int:
     default: Any = field.get("default")
     if factory is not None:
         return default_bytes(factory)
-    # It copies a default that is not hashable.
-    return 0 if isinstance(default, Hashable) else max(default_bytes(type(default)), _copied_bytes(default))
+    if isinstance(default, Hashable):
+        return 0
+    kind: object = type(default)
+    return max(default_bytes(kind), _copied_bytes(default))  # it copies a default that is not hashable
 
 
 def _copied_bytes(default: object) -> int:

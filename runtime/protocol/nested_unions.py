@@ -191,7 +191,7 @@ class _Search:
 
 
 def _count_required(schema: dict[str, Any]) -> int:
-    fields = schema["fields"]
+    fields: dict[str, dict[str, Any]] | list[dict[str, Any]] = schema["fields"]
     return sum(map(_is_required, fields.values() if isinstance(fields, dict) else fields))
 
 
