@@ -80,7 +80,7 @@ def _made_bytes(field: Mapping[str, Any]) -> int:
         return default_bytes(factory)
     if isinstance(default, Hashable):
         return 0
-    kind: object = type(default)
+    kind = cast("object", type(default))
     return max(default_bytes(kind), _copied_bytes(default))  # it copies a default that is not hashable
 
 
