@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
+import anyio.lowlevel
 import msgspec
 
 from mcpgen.runtime.errors import TransportClosed
@@ -321,6 +322,8 @@ class Wire:
             TransportClosed: The server has ended the connection.
             TimeoutError: No message comes within ten seconds.
         """
+        # A response may be here at once. Other tasks need a turn, or a test that polls would keep them waiting forever.
+        await anyio.lowlevel.checkpoint()
         with anyio.fail_after(_WAIT_SECONDS):
             if not await self._answers.wait_message():
                 raise TransportClosed("the server has ended the connection")

@@ -169,6 +169,21 @@ async def test_a_chunk_is_handed_over_at_once() -> None:
     assert [[b'{"id":1,"do":"echo"}', b'{"id":2,"do":"echo"}']] == server.endpoints[0].received
 
 
+async def test_other_tasks_have_their_turns_while_messages_are_there() -> None:
+    taken = anyio.Event()
+
+    async def take_a_turn() -> None:
+        taken.set()
+
+    async with memory.wire(EchoServer()) as wire, anyio.create_task_group() as group:
+        await wire.send_all(*({"id": number, "do": "echo"} for number in range(4)))
+        await anyio.wait_all_tasks_blocked()
+        group.start_soon(take_a_turn)
+        for _ in range(4):
+            await wire.receive()
+        assert taken.is_set()
+
+
 async def test_the_servers_limits_hold_on_a_wire(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "_WAIT_SECONDS", 0.05)
     async with memory.wire(EchoServer(Limits(max_frame_bytes=50, max_buffered_bytes=1000))) as wire:
