@@ -343,7 +343,7 @@ def _reason(error: Exception, program: str, *, is_file: bool) -> str:
             return "the program, or the interpreter in its first line, does not exist"
         return "the program is not on PATH"
     if isinstance(error, PermissionError) and _is_folder(program):
-        return "it is a folder; name a program or a Python file in it"
+        return "it is a folder; name a program in it, or 'python' and a Python file in it"
     if isinstance(error, PermissionError):
         return "it is not executable by this user"
     return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -197,6 +197,15 @@ def test_what_is_neither_head_nor_body_is_bounded(house: House, target: str, beg
     assert house.held("VmHWM") - before < 8 * MEGABYTE
 
 
+def test_the_refusal_of_long_trailers_names_them(house: House) -> None:
+    line = house.line()
+    line.send(head("POST", "/mcp", *JSON, *MIRRORED, CHUNKED) + b"0\r\nX: " + b"x" * 400_000)
+    reply = line.reply()
+
+    assert 431 == reply.status
+    assert b"the trailers or the chunk extensions of the body have more than 64 KiB" in reply.body
+
+
 def test_a_trailer_is_no_header(house: House) -> None:
     line = house.line()
     trailers = b"Mcp-Name: echo\r\nHost: evil.example\r\n\r\n"

@@ -70,6 +70,10 @@ _WAITING_REQUEST_BYTES: Final = 1280  # beside its head
 
 _HEAD_TOO_LONG: Final = b"431 Request Header Fields Too Large", b"the request head is longer than 64 KiB"
 _TOO_MANY_HEADERS: Final = b"431 Request Header Fields Too Large", b"the request has more than 200 headers"
+_TRAILERS_TOO_LONG: Final = (
+    b"431 Request Header Fields Too Large",
+    b"the trailers or the chunk extensions of the body have more than 64 KiB",
+)
 _TOO_MANY_HEADS: Final = b"503 Service Unavailable", b"too many request heads are incomplete or wait for an answer"
 _SHORT_CHUNKS_REFUSED: Final = b"400 Bad Request", b"the chunks of the body are too short; send at least 256 bytes each"
 
@@ -148,9 +152,7 @@ class BoundedProtocol(CycleProtocol):
             if self._unread_bytes > MAX_UNREAD_BYTES:
                 self._close_now()
         elif self._overhead_bytes > MAX_HEAD_BYTES:
-            self._refuse(
-                b"431 Request Header Fields Too Large", b"the request has too many bytes outside its head and body"
-            )
+            self._refuse(*_TRAILERS_TOO_LONG)
         else:
             self._overhead_bytes = max(0, self._overhead_bytes)
 

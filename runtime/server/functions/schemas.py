@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 import typing
 from datetime import datetime
 from enum import Enum, Flag
 from types import GenericAlias, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, cast, get_args
 
 import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, ValidationError, defstruct, field
@@ -30,6 +31,9 @@ __all__ = ["argument_type", "described", "in_declared_order", "input_schema", "s
 
 REFERENCES = "#/$defs/{name}"
 
+# How msgspec refuses a union of a dict with a Struct, a dataclass or a TypedDict. A tag does not help. pydantic takes a
+# model there, but reads each object that fits the dict as a dict.
+_DICT_AND_CLASS: Final = re.compile(r"more than one dict-like type .* - type `.*\b(dict|\w*mapping)\b", re.IGNORECASE)
 
 CONTAINERS = (list, dict, tuple, set, frozenset)
 
@@ -73,7 +77,7 @@ def _remedy(reason: str, annotation: Annotation) -> str:
         return "use one of them, such as `list`"
     if "may not contain more than one int-like" in reason:
         return "use one of them, such as `int`"
-    if "may not contain more than one dict type" in reason:
+    if "may not contain more than one dict type" in reason or _DICT_AND_CLASS.search(reason) is not None:
         return "use one of them"
     if "may not contain more than one" in reason or "Struct types" in reason:
         return "use Structs with tags (`class A(Struct, tag=True)`), or a pydantic model for each"

@@ -356,7 +356,7 @@ def test_an_environment_that_is_no_mapping_is_refused_without_its_value() -> Non
 
 
 def test_a_folder_is_no_program(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="it is a folder; name a program or a Python file in it"):
+    with pytest.raises(UsageError, match="it is a folder; name a program in it, or 'python' and a Python file in it"):
         connect_sync([str(tmp_path)])
 
 
