@@ -11,6 +11,7 @@ Spec:
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, UnsetType
@@ -376,13 +377,19 @@ class ServerSession:
         """End everything: the peer has disconnected."""
         self.is_closed = True
         self.disconnect_requests()
-        for each in list(self.exchanges.values()):
-            self._stop_any(each)
-        self.exchanges.clear()
+        self.stop_some()
         if self.engine.tasks is not None and not self.keeps_tasks:
             self.engine.tasks.forget(self.principal)
         self._subscriptions = None
         self.keep(-self.kept_bytes)
+
+    def stop_some(self, count: int | None = None) -> bool:
+        """End the first *count* open requests, or all, without a response; return whether there were any."""
+        some = list(islice(self.exchanges.items(), count))
+        for key, each in some:
+            self._stop_any(each)
+            self.exchanges.pop(key, None)
+        return bool(some)
 
     def _stop_any(self, open_request: Exchange | OpenRequest) -> None:
         if isinstance(open_request, Exchange):

@@ -16,7 +16,8 @@ Spec:
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct
@@ -26,8 +27,13 @@ from mcpgen.runtime.http.sse import encode_event
 from mcpgen.runtime.protocol.envelope import encode_notification
 from mcpgen.runtime.server.event_store import EventStore, event_id
 from mcpgen.runtime.server.request_results import wait_for_client
+from mcpgen.runtime.transports.spawner import Spawner, turn
 
-__all__ = ["EventStream", "is_get_stream"]
+__all__ = ["EventStream", "end_streams", "is_get_stream"]
+
+# How many streams of a session end in one turn of the event loop. The response of each ends, too, and thousands of them
+# would occupy the loop for half a second.
+_ENDS_PER_TURN: Final = 64
 
 # What a message that waits takes beside its bytes.
 _WAITING_BYTES: Final = 120
@@ -271,3 +277,29 @@ class EventStream(Struct, eq=False):
 def is_get_stream(name: str) -> bool:
     """Return whether *name* is that of a GET stream of a session: its count begins with 0."""
     return name.rpartition(".")[2].startswith("0")
+
+
+def end_streams(streams: Sequence[EventStream], spawner: Spawner) -> None:
+    """End *streams*, whose session ends: a part at once, and the others in the next turns of the event loop."""
+    rest = iter(streams)
+    _end_all(islice(rest, _ENDS_PER_TURN))
+    if len(streams) > _ENDS_PER_TURN:
+        spawner.start(_end_in_turns, rest)
+
+
+async def _end_in_turns(streams: Iterator[EventStream]) -> None:
+    try:
+        while True:
+            await turn()
+            part = [*islice(streams, _ENDS_PER_TURN)]
+            if not part:
+                return
+            _end_all(part)
+    finally:  # if the server stops meanwhile
+        _end_all(streams)
+
+
+def _end_all(streams: Iterable[EventStream]) -> None:
+    for each in streams:
+        each.end()
+        each.detach()

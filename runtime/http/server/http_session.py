@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from mcpgen.generated.registry import REVISIONS, Labels
 from mcpgen.runtime.http.server.earlier_streams import EarlierStreams, forget_streams
-from mcpgen.runtime.http.server.event_streams import EventStream, is_get_stream
+from mcpgen.runtime.http.server.event_streams import EventStream, end_streams, is_get_stream
 from mcpgen.runtime.http.server.open_requests import CountedConnection
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.http.server.task_streams import TaskStreams, task_mark
@@ -365,9 +365,7 @@ class HttpSession(CountedConnection):
         streams = [self.get_stream, *self.streams.values()]
         self.get_stream.forget_waiting()
         self.get_stream.charge = None  # it refers to this session, in a cycle
-        for each in streams:
-            each.end()
-            each.detach()
+        end_streams(streams, self._spawner)
         self.streams.clear()
         stored = [*self.earlier_streams.take_all(), *(each.name for each in streams if each.is_resumable)]
         if stored:

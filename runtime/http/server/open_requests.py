@@ -25,6 +25,7 @@ from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.connection import Connection
 from mcpgen.runtime.server.exchange import Exchange, ResponseBody
 from mcpgen.runtime.server.session_output import SessionOutput
+from mcpgen.runtime.transports.spawner import turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -65,6 +66,9 @@ _NOTIFICATION_COST_BYTES: Final = 1024
 
 # The same for each connection to which a change may be of interest. There may be 10,000.
 _CHANGE_COST_BYTES: Final = 256
+
+# How many handlers of a session that ends are cancelled in one turn. A session may have 4,096.
+_STOPS_PER_TURN: Final = 64
 
 _LOG = logging.getLogger("mcpgen.http")
 
@@ -161,9 +165,21 @@ class CountedConnection(Connection):
         super().notify_change(method, uri)
 
     def close(self) -> None:
-        """Cancel all handlers, and end the session."""
-        super().close()
+        """Cancel all handlers, in several turns of the event loop if there are many, and end the session."""
+        if len(self.session.exchanges) > _STOPS_PER_TURN:
+            self.session.is_closed = True
+            self._engine.remove(self)
+            self._spawner.start(self._close_in_turns)
+        else:
+            super().close()
         self.session.output = _CLOSED_OUTPUT  # breaks a reference cycle between connection and session
+
+    async def _close_in_turns(self) -> None:
+        try:
+            while self.session.stop_some(_STOPS_PER_TURN):
+                await turn()
+        finally:  # also if the server stops meanwhile
+            super().close()
 
     def release_parked(self) -> None:
         """Stop counting the handlers that wait for a retry: the engine counts these."""
