@@ -19,7 +19,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
-from mcpgen.codegen.document import MAX_DEPTH
+from mcpgen.codegen.document import MAX_DEPTH, MAX_DOCUMENT_BYTES
 from mcpgen.codegen.json_pointers import Json, Location, locations, objects
 from mcpgen.codegen.keywords import shown
 from mcpgen.codegen.pinned import SchemaRoom
@@ -165,10 +165,16 @@ def read_toml(
     """Read *file* as *shape*, with *loads*.
 
     Raises:
-        Refused: With *code* and *hint*, the file cannot be read, is not TOML or does not have that structure.
+        Refused: With *code* and *hint*, the file cannot be read, is not TOML, does not have that structure, or is
+            longer than a schema document may be.
     """
     try:
-        return msgspec.convert(loads(file.read_text(encoding="utf-8")), shape)
+        with file.open("rb") as opened:
+            content = opened.read(MAX_DOCUMENT_BYTES + 1)
+        if len(content) > MAX_DOCUMENT_BYTES:
+            message = f"{file} is larger than {MAX_DOCUMENT_BYTES} bytes"
+            raise Refused([Diagnostic(code=code, message=message, hint="Check that this is the right file.")])
+        return msgspec.convert(loads(content.decode("utf-8")), shape)
     except OSError as error:
         message = f"cannot read {file}: {error.strerror or error}"
         raise Refused([Diagnostic(code=code, message=message, hint="Check the path.")]) from error

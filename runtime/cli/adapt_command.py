@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from typing import IO, TYPE_CHECKING, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
@@ -24,6 +24,8 @@ __all__ = ["adapt"]
 
 # A list of a thousand tools can have ten thousand losses. `--json` writes all of them.
 MAX_SHOWN = 50
+
+_MAX_BYTES: Final = 16 * 1024 * 1024  # of the input: four times what servers accept; a device has no end
 
 _NOT_KEPT = "Note: `--keep` stored no lost values. A possible reason: the type of the output has no `_meta`."
 
@@ -125,7 +127,10 @@ def _read(file: IO[bytes]) -> Any:  # noqa: ANN401 (any JSON value)
     """
     try:
         # Not msgspec's decoder, which silently keeps the last of two equal keys.
-        text = file.read().decode("utf-8")
+        content = file.read(_MAX_BYTES + 1)
+        if len(content) > _MAX_BYTES:
+            raise UnreadableInput(f"the input has more than {_MAX_BYTES} bytes")
+        text = content.decode("utf-8")
         if not text.strip():
             raise UnreadableInput("the input is empty")
         return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)

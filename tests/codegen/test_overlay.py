@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from mcpgen.codegen.diagnostics import Refused
-from mcpgen.codegen.document import MAX_DEPTH, check_document
+from mcpgen.codegen.document import MAX_DEPTH, MAX_DOCUMENT_BYTES, check_document
 from mcpgen.codegen.methods import Methods
 from mcpgen.codegen.overlay import Overlay, SharedOverlay, apply_overlay, load_overlay, load_shared, patched_document
 from mcpgen.codegen.parse import parse
@@ -230,6 +230,13 @@ def test_a_misspelt_overlay_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "overlay.toml").write_text(text, encoding="utf-8")
     with pytest.raises(Refused, match=r"MG312 error: overlay\.toml: "):
         load_overlay(tmp_path / "overlay.toml")
+
+
+def test_an_overlay_is_no_longer_than_a_document(tmp_path: Path) -> None:
+    file = tmp_path / "overlay.toml"
+    file.write_bytes(b"#" * (MAX_DOCUMENT_BYTES + 1))
+    with pytest.raises(Refused, match=f"larger than {MAX_DOCUMENT_BYTES} bytes"):
+        load_overlay(file)
 
 
 @pytest.mark.parametrize(

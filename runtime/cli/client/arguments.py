@@ -8,7 +8,7 @@ import re
 import sys
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import IO, TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
@@ -24,6 +24,8 @@ __all__ = ["InvalidArguments", "check_names", "convert_arguments", "parse_json_o
 
 _MAX_SUGGESTIONS: Final = 3
 _MAX_COMPARED: Final = 1000  # names; each takes 15 µs, and a server can list 100,000
+
+_MAX_BYTES: Final = 16 * 1024 * 1024  # of `--json-args`; four times what servers accept, and a device has no end
 
 # Numbers as in JSON. Python's `int` and `float` accept more, such as "1_000" and "infinity".
 _INTEGER: Final = re.compile(r"[-+]?[0-9]+", re.ASCII)
@@ -76,9 +78,10 @@ def parse_json_object(source: str) -> dict[str, Any]:
     """
     try:
         if source == "-":
-            text = sys.stdin.buffer.read().decode("utf-8")
+            text = _read_text(sys.stdin.buffer)
         elif source.startswith("@"):
-            text = Path(source[1:]).read_text(encoding="utf-8")
+            with Path(source[1:]).open("rb") as file:
+                text = _read_text(file)
         else:
             text = source
     except OSError as error:
@@ -94,6 +97,13 @@ def parse_json_object(source: str) -> dict[str, Any]:
     if not is_object(value):
         raise click.UsageError("`--json-args` must be a JSON object, such as '{\"key\": 1}'.")
     return dict(value)
+
+
+def _read_text(file: IO[bytes]) -> str:
+    content = file.read(_MAX_BYTES + 1)
+    if len(content) > _MAX_BYTES:
+        raise click.UsageError(f"The JSON of `--json-args` has more than {_MAX_BYTES} bytes.")
+    return content.decode("utf-8")
 
 
 def _parse_json(text: str) -> Any:  # noqa: ANN401 (any JSON value)

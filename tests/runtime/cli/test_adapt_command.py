@@ -171,9 +171,10 @@ def test_many_losses_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
         (b'{"tools":1}', "at /tools: Expected `array`, got `int`"),
         (b'{"tools":[],"x":1e999}', "at /x: inf is not a JSON value"),
         (b'{"tools":[],"x":"\\ud800"}', "at /x: a string holds half of a surrogate pair"),
+        (b" " * (16 * 1024 * 1024 + 1), "the input has more than 16777216 bytes"),
         (b'{"tools":"' + b"x" * 10_000_000 + b'"}', "at /tools: Expected `array`, got `str`"),
     ],
-    ids=range(17),
+    ids=range(18),
 )
 def test_bad_input_is_an_error_and_nothing_is_written(data: bytes, says: str) -> None:
     result = run("--from", OLD, "--to", NEW, *LIST, stdin=data)

@@ -657,6 +657,16 @@ def test_arguments_come_as_json(source: str, tmp_path: Path) -> None:
     assert (0, {"value": [1]}) == (status, json.loads(out)["given"])
 
 
+@pytest.mark.parametrize("source", ["-", "@FILE"])
+def test_arguments_as_json_have_a_limit(source: str, tmp_path: Path) -> None:
+    file, given = tmp_path / "args.json", b'{"value": [1]}'.ljust(16 * 1024 * 1024 + 1)
+    file.write_bytes(given)
+    status, _, err = run("call", COMMAND, "echo", "--json-args", source.replace("FILE", str(file)), given=given)
+
+    assert 2 == status
+    assert "has more than 16777216 bytes" in " ".join(err.split())
+
+
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 def test_the_result_of_a_task_is_shown_and_its_failure_is_status_1(revision: str, tmp_path: Path) -> None:
     file = tmp_path / "tasks.py"
