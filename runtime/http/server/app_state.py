@@ -192,7 +192,7 @@ class AppState:
         if self.is_shutting_down:
             return None
         ticket = Ticket()
-        size = OPEN_REQUEST_BYTES * count + headers_bytes(headers)
+        size = OPEN_REQUEST_BYTES * count + headers_bytes(headers) + client.access_bytes
         if body:
             size += memory_bytes(body, self.engine.handlers.json_costs)
         give_way = ticket.give_way

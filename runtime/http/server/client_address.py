@@ -54,6 +54,7 @@ class Client(NamedTuple):
         is_known: Whether the owner is certainly one client, and not all clients of a proxy.
         access: What its access token allows; None if the server takes no tokens.
         hides: Whether lists omit what the token does not allow.
+        access_bytes: What `access` takes in memory.
     """
 
     user: str
@@ -61,6 +62,7 @@ class Client(NamedTuple):
     is_known: bool
     access: Access | None = None
     hides: bool = False
+    access_bytes: int = 0
 
 
 class ClientAddresses:

@@ -128,22 +128,36 @@ class CountedConnection(Connection):
         client: Who opened it.
 
     Attributes:
-        client: Who opened it.
+        client: Who opened it, without the token.
+        access_bytes: What `session.access` takes in memory.
         bucket: Of the calls in its session.
         ticket: Of the request whose messages are being read.
     """
 
-    __slots__ = ("_quota", "_tickets", "bucket", "client", "ticket")
+    __slots__ = ("_quota", "_tickets", "access_bytes", "bucket", "client", "ticket")
 
     def __init__(self, engine: Engine, writer: MessageWriter, spawner: Spawner, quota: Quota, client: Client) -> None:
         super().__init__(engine, writer, spawner)
         self.session.user, self.session.owner = client.user, client.owner
         self.session.access, self.session.hides = client.access, client.hides
-        self.client: Client = client
+        self.client: Client = client if client.access is None else client._replace(access=None, access_bytes=0)
+        self.access_bytes: int = client.access_bytes
         self.bucket: Bucket = Bucket()
         self.ticket: Ticket | None = None
         self._quota = quota
         self._tickets: dict[Exchange, Ticket] = {}
+
+    def use_token(self, client: Client) -> bool:
+        """Let what follows have the token of *client*, which may be another one than before.
+
+        Return False if there is no room for what it says, which the session keeps.
+        """
+        session, more = self.session, client.access_bytes - self.access_bytes
+        if more and session.entry is not None and not session.entry.resize(session.entry.size + more):
+            return False
+        self.access_bytes = client.access_bytes
+        session.access, session.hides = client.access, client.hides
+        return True
 
     def handler_started(self, exchange: Exchange) -> None:
         """Count the handler of *exchange* as running."""

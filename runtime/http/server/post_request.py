@@ -178,8 +178,7 @@ class PostRequest(HttpRequest, eq=False):
         call: DirectCall | None = None
         if is_stateless:
             call = start_stateless_call(state.engine, self.headers, request, meta, self._open_session)
-        elif session is not None:
-            session.session.access = self.client.access  # each request has a token of its own
+        elif session is not None and session.use_token(self.client):  # each request has a token of its own
             call = start_session_call(session.session, request, meta)
         if call is None:
             return None

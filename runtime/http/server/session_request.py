@@ -131,7 +131,9 @@ async def _start_session(post: HttpRequest, request: Request) -> None:
 
 async def _serve_in_session(post: HttpRequest, session: HttpSession, message: Message | Batch | Malformed) -> None:
     # Each request has a token of its own, and another worker may have started the session.
-    session.session.access, session.session.hides = post.client.access, post.client.hides
+    if not session.use_token(post.client):
+        await post.refuse_overload()
+        return
     revision = session.session.revision
     if post.state.cluster is not None and post.open_ticket(session=session.id) is None:  # it may wait for other workers
         await post.refuse_overload()

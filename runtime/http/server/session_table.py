@@ -72,7 +72,7 @@ class SessionTable:
 
     def add(self, session: HttpSession, peer: Peer) -> bool:
         """Add a session that *peer* has just started; return False if there is no room for it."""
-        size = SESSION_BYTES + peer.memory_bytes + session.record_bytes
+        size = SESSION_BYTES + peer.memory_bytes + session.record_bytes + session.access_bytes
         session.on_give_way = self._end
         session.entry = self.quota.admit(session.client.owner, size, rank=HALF_OPEN, give_way=session.give_way)
         if session.entry is None:

@@ -15,6 +15,8 @@ from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, cast
 
+import anyio
+
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.limits import EventLimits
 from mcpgen.runtime.protocol.argument_checks import check_numbers, check_whole_numbers
@@ -191,8 +193,7 @@ class Redis:
         if self._users:
             return
         self._loop = None
-        with suppress(ClusterUnavailable):  # then nothing is left to end
-            await self._limited(self._client.connection_pool.disconnect())
+        await self._disconnect(self._client)
 
     async def listen(
         self, channels: Sequence[str], *, subscribed: Callable[[], None], received: Callable[[bytes], None]
@@ -299,17 +300,24 @@ class Redis:
         Raises:
             ClusterUnavailable: It failed, or takes too long; or the connections have ended, and it would open another.
         """
-        if self._loop is None:
-            operation.close()
-            raise ClusterUnavailable("this worker has left it")
         return await self._limited(self._in_turn(operation))
 
     async def _in_turn(self, operation: Coroutine[Any, Any, Any]) -> Any:
+        client = self._client
         try:
             async with self._gate:
+                if self._loop is None:
+                    raise ClusterUnavailable("this worker has left it")
                 return await operation
         finally:
             operation.close()  # it has not begun if its time was over before its turn
+            if self._loop is None or client is not self._client:  # it may have connected after `close`
+                await self._disconnect(client)
+
+    async def _disconnect(self, client: Any) -> None:
+        """End the connections of *client*, also if this is cancelled."""
+        with suppress(ClusterUnavailable), anyio.CancelScope(shield=True):  # then nothing is left to end
+            await self._limited(client.connection_pool.disconnect())
 
     async def _limited(self, operation: Awaitable[Any]) -> Any:
         try:

@@ -188,7 +188,8 @@ class ClusterWorker:
                 await self.cluster.remove(self._record(self.number))
         except ClusterUnavailable:
             pass  # the record expires by itself
-        await self.cluster.close()
+        finally:
+            await self.cluster.close()
 
     async def wait_joined(self) -> None:
         """Return when the worker has joined its cluster.

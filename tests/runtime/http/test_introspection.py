@@ -15,7 +15,12 @@ from mcpgen import Access, Introspection, Jwt, UsageError
 from mcpgen.runtime.http.auth.challenge_header import bearer_challenge
 from mcpgen.runtime.http.server.auth import issuer_metadata, token_cache, token_check
 from mcpgen.runtime.http.server.auth.token_cache import TokenCache
-from mcpgen.runtime.http.server.auth.token_verifier import ExpectedToken, InvalidToken, IssuerUnavailable
+from mcpgen.runtime.http.server.auth.token_verifier import (
+    ExpectedToken,
+    InvalidToken,
+    IssuerUnavailable,
+    access_bytes,
+)
 from mcpgen.runtime.http.server.client_address import Client
 from tests.patience import PATIENCE_SECONDS
 from tests.runtime.http.issuer import RESOURCE, Issuer, running_issuer
@@ -284,7 +289,8 @@ def test_the_cache_has_a_bound_in_bytes() -> None:
     cache = TokenCache(60, time.time, max_bytes=10_000)
     for number in range(10):
         access = Access(subject="ann", claims={"text": "x" * 3000, "list": [f"text {number}"]})
-        cache.add(f"{number}", Client("ann", "user ann", is_known=True, access=access), None)
+        size = access_bytes(access)
+        cache.add(f"{number}", Client("ann", "user ann", is_known=True, access=access, access_bytes=size), None)
 
     assert 2 == len(cache)
     assert 8000 <= cache.kept_bytes <= 10_000

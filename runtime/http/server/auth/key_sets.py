@@ -149,8 +149,9 @@ class KeySet:
         self._tried = now
         has_old = now - self._fetched < _STALE_SECONDS
         try:
-            # Its metadata may be at three URLs, and a hanging issuer takes the whole time for each.
-            with anyio.fail_after(_WITH_OLD_SECONDS if has_old else None):
+            # Its metadata may be at three URLs, and a hanging issuer takes the whole time for each. The request that
+            # fetches the keys may have to give way to others, which need the same keys, so it fetches them first.
+            with anyio.fail_after(_WITH_OLD_SECONDS if has_old else None, shield=True):
                 url = self._url or await issuer_endpoint(self._issuer, "jwks_uri")
                 document = await fetch_json(url)
         except (IssuerUnavailable, TimeoutError) as unavailable:

@@ -96,10 +96,7 @@ class TokenCache:
         key = sha256(credentials.encode()).digest()
         if key in self._entries:
             self._remove(key)  # the new entry goes to the end
-        access = client.access
-        size = _ENTRY_BYTES + memory_of((client.user, client.owner))
-        if access is not None:
-            size += memory_of(access.claims) + memory_of(access.scopes)
+        size = _ENTRY_BYTES + memory_of((client.user, client.owner)) + client.access_bytes
         self._entries[key] = client, until if expires_at is None else min(until, expires_at), size
         self.kept_bytes += size
         while len(self._entries) > self._max_tokens or self.kept_bytes > self._max_bytes:

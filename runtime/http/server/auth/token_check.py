@@ -25,6 +25,7 @@ from mcpgen.runtime.http.server.auth.token_verifier import (
     InvalidToken,
     IssuerUnavailable,
     VerificationMethod,
+    access_bytes,
     canonical_audience,
 )
 from mcpgen.runtime.http.server.client_address import Client
@@ -155,7 +156,7 @@ class TokenCheck:
             reason = "the token cannot be verified now; try again later"
             await responses.send_error(send, 503, reason, headers=(responses.RETRY_AFTER, *more))
             return None
-        client = Client(access.user, f"user {access.user}", is_known=True, access=access, hides=self._protect.hide)
+        client = Client(access.user, f"user {access.user}", True, access, self._protect.hide, access_bytes(access))  # noqa: FBT003 (it is known)
         self._cache.add(credentials, client, access.expires_at)
         return client
 

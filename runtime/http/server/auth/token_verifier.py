@@ -24,6 +24,7 @@ __all__ = [
     "IssuerUnavailable",
     "VerificationMethod",
     "Verify",
+    "access_bytes",
     "access_of",
     "canonical_audience",
     "memory_of",
@@ -166,6 +167,11 @@ def memory_of(value: object) -> int:
         elif isinstance(found, list | tuple | set | frozenset):
             pending += cast("list[object]", found)
     return size
+
+
+def access_bytes(access: Access) -> int:
+    """Return how much memory the parts of *access* take that its issuer chooses."""
+    return memory_of(access.claims) + memory_of(access.scopes)
 
 
 def _texts(value: object) -> list[str]:

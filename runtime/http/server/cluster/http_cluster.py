@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.server import get_delete_request
+from mcpgen.runtime.http.server.auth.token_verifier import access_bytes
 from mcpgen.runtime.http.server.client_address import Client
 from mcpgen.runtime.http.server.cluster.request_relay import RelayLost, RequestRelay
 from mcpgen.runtime.http.server.cluster.session_copies import SessionCopies
@@ -385,7 +386,7 @@ class HttpCluster:
 
 def _client(request: RelayedRequest) -> Client:
     access = decode_access(request.access) if request.access else None
-    return Client(*request.client, access, request.hides)
+    return Client(*request.client, access, request.hides, 0 if access is None else access_bytes(access))
 
 
 def _shared(session: HttpSession) -> SharedHttpSession:

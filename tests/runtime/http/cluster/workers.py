@@ -10,7 +10,7 @@ import anyio
 
 from mcpgen.runtime.transports.spawner import open_group
 from tests.harness.worker_front import WorkerFront
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import BUSY_SECONDS, PATIENCE_SECONDS
 from tests.specification.http_server.asgi_exchange import Web
 from tests.specification.http_server.http_clients import Caller
 
@@ -81,8 +81,9 @@ async def running(
                 for web in found.webs:
                     for exchange in web.exchanges:
                         exchange.leave()
-                for each in front.apps:
-                    await each._state.close()
+                with anyio.move_on_after(BUSY_SECONDS, shield=True):  # also if the time of the test is over
+                    for each in front.apps:
+                        await each._state.close()
 
 
 async def eventually(is_so: Callable[[], Any]) -> None:

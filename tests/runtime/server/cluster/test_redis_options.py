@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 import redis as library
 from cryptography import x509
@@ -203,3 +204,20 @@ async def test_no_connection_is_opened_after_the_end(server: RedisServer) -> Non
         users = [each["user"] for each in admin.client_list()]
 
     assert ["default"] == users
+
+
+@needs_redis
+async def test_operations_that_run_at_the_end_leave_no_connection(server: RedisServer) -> None:
+    """Some are connecting then, and others wait for a connection."""
+
+    async def read(cluster: Redis) -> None:
+        with suppress(ClusterUnavailable):
+            await cluster.read("a")
+
+    async with anyio.create_task_group() as group, opened(server.url, max_connections=4) as cluster:
+        for _ in range(20):
+            group.start_soon(read, cluster)
+        await anyio.lowlevel.checkpoint()
+    with library.Redis(port=server.port) as admin, anyio.fail_after(PATIENCE_SECONDS):
+        while ["default"] != [each["user"] for each in admin.client_list()]:  # noqa: ASYNC110 (Redis announces nothing)
+            await anyio.sleep(0.01)
