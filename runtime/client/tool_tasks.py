@@ -50,8 +50,7 @@ T = TypeVar("T")
 _CALL: Final = "tools/call"
 _TASKS_REVISION: Final = "2025-11-25"
 
-# While a subscription is open, the state is asked for this rarely: the server may drop a notification.
-_BACKSTOP_SECONDS: Final = 30.0
+_BACKSTOP_SECONDS: Final = 30.0  # between questions while a subscription is open: a notification may be dropped
 _MAX_REFUSAL_BYTES: Final = 16 * 1024  # of one that is kept while the state is asked for: others can have megabytes
 _ACKNOWLEDGE_SECONDS: Final = 5.0  # a server that takes longer to acknowledge the subscription is polled
 
@@ -96,7 +95,8 @@ class ToolTasks:
         If the call takes too long or is cancelled, the task is cancelled.
         """
         on_progress, seconds, _ = check_call_options(options)
-        began = (clock := self._engine.connection.deadlines).now()
+        clock = self._engine.connection.deadlines
+        began = clock.now()
         if not self._session.is_stateless and await self._support_of(params["name"], seconds) != "required":
             return await self._engine.call(_CALL, params, **options)
         task = await self.start(params, options)
@@ -178,10 +178,11 @@ class ToolTasks:
         """
         try:
             await self._ask("tasks/cancel", {"taskId": task_id})
-            return
         except RequestRefused as refused:
             if self._session.is_stateless or refused.code != ErrorCode.INVALID_PARAMS:
                 raise
+        else:
+            return
         await self.get(task_id)  # refused, too, if there is no such task
 
     async def wait_as_call(
@@ -213,7 +214,7 @@ class ToolTasks:
         """
         if self._session.is_stateless:
             wait = TaskWait(seconds, self._session.limits.max_call_seconds, on_progress, used_seconds)
-            return await self._watch(task, wait)
+            return await self._watch(task.task_id, task.tool, wait)
         try:
             raw = await self._ask(
                 "tasks/result",
@@ -232,8 +233,7 @@ class ToolTasks:
             raise
         return await self._engine.read_tool_result(raw, task.tool)
 
-    async def _watch(self, task: StartedTool, wait: TaskWait) -> Any:
-        task_id = task.task_id
+    async def _watch(self, task_id: str, tool: str, wait: TaskWait) -> Any:
         async with AsyncExitStack() as stack:
             changes = await self._subscribe(task_id, wait, stack)
             while True:
@@ -246,7 +246,7 @@ class ToolTasks:
                     continue
                 await wait.report(found)
                 if found.state.has_ended:
-                    return await self._outcome(found, task.tool)
+                    return await self._outcome(found, tool)
                 new, seconds = wait.unanswered(found), found.poll_seconds
                 del found  # it can have megabytes
                 if new:
