@@ -9,11 +9,14 @@ blocking client, because its answer could then never arrive: that is refused.
 
 A client that is still open is closed when the interpreter exits. The thread is a daemon, so that the interpreter does
 not wait for it before.
+
+A forked process has no such thread, and a call there would wait for ever: to it, the client is closed.
 """
 
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -48,16 +51,19 @@ class EventLoopThread:
     def __init__(self) -> None:
         self._stack = ExitStack()
         self._portal = self._stack.enter_context(start_blocking_portal())
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may close the client while this thread does so
         self._thread: int = self._portal.call(threading.get_ident)
+        self._process: int = os.getpid()
 
     def run(self, function: Callable[[], Awaitable[T]]) -> T:
         """Call *function* in the thread, and return what its awaitable returns.
 
         Raises:
             UsageError: This is the thread of the event loop itself.
-            TransportClosed: The thread was stopped.
+            TransportClosed: The thread was stopped, or is in the process of which this one is a fork.
         """
+        if os.getpid() != self._process:
+            raise TransportClosed("the client belongs to the process that was forked; connect again in this one")
         self.check()
         try:
             future = self._portal.start_task_soon(_outcome, function)
@@ -103,6 +109,10 @@ class EventLoopThread:
 
     def stop(self) -> None:
         """End the event loop and its thread. Any thread may call it, any number of times."""
+        if os.getpid() != self._process:
+            with suppress(StopIteration, RuntimeError):
+                self._portal.stop().send(None)  # otherwise its end, as garbage, would wait for the thread
+            return
         with self._lock:
             self._stack.close()
 
@@ -113,8 +123,9 @@ class BorrowedThread(EventLoopThread):
     def __init__(self, owner: EventLoopThread) -> None:
         self._stack = ExitStack()  # empty, so that `stop` has no effect
         self._portal = owner._portal  # noqa: SLF001 (of the same class)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._thread = owner._thread  # noqa: SLF001 (as above)
+        self._process = owner._process  # noqa: SLF001 (as above)
 
 
 class _Failure:

@@ -43,7 +43,15 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.codec import OutgoingRequestCodec
     from mcpgen.runtime.protocol.messages import RequestId
 
-__all__ = ["CallOptions", "OnProgress", "OutgoingRequest", "RequestSender", "check_call_options", "encoded_params"]
+__all__ = [
+    "CallOptions",
+    "OnProgress",
+    "OutgoingRequest",
+    "RequestSender",
+    "check_call_options",
+    "encoded_params",
+    "kept_bytes",
+]
 
 _LOG = logging.getLogger("mcpgen.client")
 
@@ -263,7 +271,7 @@ class RequestSender:
             return set()
         try:
             responses = await input_required.collect_input(
-                session, method, urls, self._make_context, kept_bytes=_kept_bytes(refusal)
+                session, method, urls, self._make_context, kept_bytes=kept_bytes(refusal)
             )
         except InvalidPayload:
             return set()  # the client has not declared URL elicitation: the caller gets the error
@@ -331,7 +339,8 @@ class RequestSender:
                 raise RequestTimedOut(method, seconds, event=event)
 
 
-def _kept_bytes(refusal: RequestRefused) -> int:
+def kept_bytes(refusal: RequestRefused) -> int:
+    """Return the memory of the text and the data of *refusal*."""
     data, size = refusal.data, sys.getsizeof(refusal.message)
     return size if data is UNSET else size + decoded_bytes(Raw(msgspec.json.encode(data)))
 

@@ -29,7 +29,7 @@ from mcpgen.runtime.client.keyword_cost import REREAD_UNITS, REREADS, LongNumber
 from mcpgen.runtime.limits import MAX_SCHEMA_DEPTH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 __all__ = ["SchemaGraph", "SchemaRefused", "SchemaTooCostly"]
 
@@ -175,15 +175,17 @@ class SchemaGraph:
         may_copy = copies <= MAX_COPIES or not self._branches
         return may_copy and nesting <= MAX_EXPLAINED_NESTING and units <= MAX_EXPLAINED_UNITS
 
-    def reach(self, start: _Node) -> list[tuple[_Node, int]]:
-        """Return the subschemas that are visited at one place after *start*, and how often."""
+    def reach(self, start: _Node, count: Callable[[int, int], None]) -> list[tuple[_Node, int]]:
+        """Return the subschemas that are visited at one place after *start*, and how often; *count* the steps."""
         known = self._reached.get(start)
         if known is None:
             visits: dict[_Node, int] = defaultdict(int, {start: 1})
             seen = {start}
             stack = [start]
             while stack:
-                fresh = [node for node in stack.pop().same_place if node not in seen]
+                places = stack.pop().same_place
+                count(1 + len(places), 0)
+                fresh = {node for node in places if node not in seen}
                 seen.update(fresh)
                 stack.extend(fresh)
             for node in sorted(seen, key=lambda each: each.rank):
@@ -322,12 +324,12 @@ class _Walk:
         """Return the subschemas that are visited at a place, and how often, if validation enters it with *starts*."""
         visits: dict[_Node, int] = defaultdict(int)
         for start, times in starts.items():
-            found = self._graph.reach(start)
+            found = self._graph.reach(start, self._count)
             self._count(len(found), 0)
             for node, each in found:
                 visits[node] += times * each
         for node, times in visits.items():
-            reached = len(self._graph.reach(node)) if node.is_unevaluated else 0
+            reached = len(self._graph.reach(node, self._count)) if node.is_unevaluated else 0
             self._count(reached, times * (node.cost + members * reached))
         self.most_visits = max(self.most_visits, sum(visits.values()))
         return visits

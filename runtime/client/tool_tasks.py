@@ -23,7 +23,7 @@ from mcpgen.generated.extensions import tasks as bindings
 from mcpgen.runtime.client import input_required
 from mcpgen.runtime.client.declared_methods import unsupported
 from mcpgen.runtime.client.extensions import check_result_type
-from mcpgen.runtime.client.outgoing_requests import check_call_options, encoded_params
+from mcpgen.runtime.client.outgoing_requests import check_call_options, encoded_params, kept_bytes
 from mcpgen.runtime.client.task_handle import StartedTool, TaskHandle
 from mcpgen.runtime.client.task_state import DescribedTask, TaskCancelled, TaskWait
 from mcpgen.runtime.client.task_support import TaskSupport
@@ -50,8 +50,8 @@ T = TypeVar("T")
 _CALL: Final = "tools/call"
 _TASKS_REVISION: Final = "2025-11-25"
 
-# While a subscription is open, the state is asked for this rarely: the server may drop a notification.
-_BACKSTOP_SECONDS: Final = 30.0
+_BACKSTOP_SECONDS: Final = 30.0  # between questions while a subscription is open: a notification may be dropped
+_MAX_REFUSAL_BYTES: Final = 16 * 1024  # of one that is kept while the state is asked for: others can have megabytes
 _ACKNOWLEDGE_SECONDS: Final = 5.0  # a server that takes longer to acknowledge the subscription is polled
 
 
@@ -181,7 +181,9 @@ class ToolTasks:
         except RequestRefused as refused:
             if self._session.is_stateless or refused.code != ErrorCode.INVALID_PARAMS:
                 raise
-            await self.get(task_id)  # refused, too, if there is no such task
+        else:
+            return
+        await self.get(task_id)  # refused, too, if there is no such task
 
     async def wait_as_call(
         self, task: StartedTool, on_progress: OnProgress | None, seconds: float | None, used_seconds: float = 0.0
@@ -212,7 +214,7 @@ class ToolTasks:
         """
         if self._session.is_stateless:
             wait = TaskWait(seconds, self._session.limits.max_call_seconds, on_progress, used_seconds)
-            return await self._watch(task, wait)
+            return await self._watch(task.task_id, task.tool, wait)
         try:
             raw = await self._ask(
                 "tasks/result",
@@ -222,15 +224,16 @@ class ToolTasks:
                 timeout_seconds=float("inf") if seconds is None else seconds,
                 used_seconds=used_seconds,
             )
-        except RequestRefused:
+        except RequestRefused as refused:
+            if kept_bytes(refused) > _MAX_REFUSAL_BYTES:
+                raise
             found = await self.get(task.task_id)
             if found.status == "cancelled":
                 raise TaskCancelled(task.task_id, found.state.message or "") from None
             raise
         return await self._engine.read_tool_result(raw, task.tool)
 
-    async def _watch(self, task: StartedTool, wait: TaskWait) -> Any:
-        task_id = task.task_id
+    async def _watch(self, task_id: str, tool: str, wait: TaskWait) -> Any:
         async with AsyncExitStack() as stack:
             changes = await self._subscribe(task_id, wait, stack)
             while True:
@@ -243,7 +246,7 @@ class ToolTasks:
                     continue
                 await wait.report(found)
                 if found.state.has_ended:
-                    return await self._outcome(found, task.tool)
+                    return await self._outcome(found, tool)
                 new, seconds = wait.unanswered(found), found.poll_seconds
                 del found  # it can have megabytes
                 if new:
@@ -290,9 +293,8 @@ class ToolTasks:
         since = time.monotonic()
         required = input_required.as_input_required(new)
         if required is None:
-            raise input_required.invalid_result(
-                self._session, "tasks/get", "`inputRequests` has a value that is not a request"
-            )
+            reason = "`inputRequests` has a value that is not a request"
+            raise input_required.invalid_result(self._session, "tasks/get", reason)
         responses = await input_required.collect_input(self._session, _CALL, required, self._engine.connection.context)
         wait.pause(since)
         params = {"taskId": task_id, "inputResponses": Raw(msgspec.json.encode(responses))}
@@ -393,7 +395,6 @@ def tool_tasks(engine: ClientEngine, server: ServerPeer) -> ToolTasks | None:
         ),
         None,
     )
-    has_tasks = server.revision == _TASKS_REVISION and has_capability(
-        server.declared, ("tasks", "requests", "tools", "call")
-    )
+    runs_tools = has_capability(server.declared, ("tasks", "requests", "tools", "call"))
+    has_tasks = runs_tools and server.revision == _TASKS_REVISION
     return ToolTasks(engine, watcher) if watcher is not None or has_tasks else None

@@ -96,7 +96,7 @@ class _Log:
     """Write lines about the requests of one connection."""
 
     def __init__(self) -> None:
-        self._pending: dict[int, tuple[str, float]] = {}  # by the hashes of the ids, which can have megabytes
+        self._pending: dict[object, tuple[str, float]] = {}
 
     def came(self, message: Message) -> None:
         """Write that a request or a notification of the client came."""
@@ -105,13 +105,21 @@ class _Log:
         label = _label(message)
         _write(f"→ {label}")
         if not isinstance(message.id, UnsetType) and len(self._pending) < _MAX_PENDING:
-            self._pending[hash(message.id)] = (label, time.monotonic())
+            self._pending[_key(message)] = (label, time.monotonic())
 
     def went(self, message: Message) -> None:
         """Write that a response was sent."""
-        if message.method is UNSET and hash(message.id) in self._pending:
-            label, begin = self._pending.pop(hash(message.id))
+        if message.method is UNSET and _key(message) in self._pending:
+            label, begin = self._pending.pop(_key(message))
             _write(f"← {label}  {_outcome(message)}, {_duration(begin)}")
+
+
+def _key(message: Message) -> object:
+    """Return what stands for the id of *message*: of a text, which can have megabytes, the hash.
+
+    Numbers stand for themselves: -1 and -2 have one hash.
+    """
+    return ("text", hash(message.id)) if isinstance(message.id, str) else message.id
 
 
 def _write(line: str) -> None:

@@ -12,6 +12,7 @@ import sys
 import textwrap
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -381,6 +382,46 @@ def test_a_client_that_is_not_closed_is_closed_at_exit(tmp_path: Path, end: str)
     assert ("ValueError" in end) == bool(done.returncode)
     assert ("ValueError" in end) == bool(done.stderr), done.stderr
     assert not is_alive(int(done.stdout))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
+def test_to_a_forked_process_a_client_is_closed(tmp_path: Path) -> None:
+    body = """
+        import os
+        from mcpgen import TransportClosed
+        client = connect_sync(target)
+        client.ping()
+        child = os.fork()
+        if not child:
+            try:
+                client.ping()
+            except TransportClosed as error:
+                print(error, flush=True)
+            sys.exit(0)  # which closes the client
+        print(os.waitpid(child, 0)[1], flush=True)
+        client.ping()
+    """
+    with subprocess.Popen(
+        program(tmp_path, body), stdout=subprocess.PIPE, encoding="utf-8", start_new_session=True
+    ) as process:
+        try:
+            shown = process.communicate(timeout=PATIENCE_SECONDS)[0]
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # a child that waits for ever, too
+
+    error = "the client belongs to the process that was forked; connect again in this one"
+    assert (0, f"{error}\n0\n") == (process.returncode, shown)
+
+
+def test_a_signal_handler_may_close_a_client_that_is_being_closed() -> None:
+    client = connect_sync(server)
+    client._thread._stack.callback(client.close)  # in the middle of it, as a handler does
+    closing = threading.Thread(target=client.close, daemon=True)
+    closing.start()
+    closing.join(PATIENCE_SECONDS)
+
+    assert not closing.is_alive()
 
 
 def test_an_interrupt_cancels_the_call_and_closes_the_client(tmp_path: Path) -> None:

@@ -207,6 +207,17 @@ async def test_of_open_streams_the_requests_and_the_messages_are_not_kept(lines:
     assert lines() == ["→ tools/call slow #1", "← tools/call slow #1  200, failed: late, 0 ms"]
 
 
+async def test_requests_whose_ids_have_one_hash_are_told_apart(lines: Callable[[], list[str]]) -> None:
+    async with memory.wire(LoggedServer(server)) as wire:
+        await wire.send_all(
+            {"jsonrpc": "2.0", "id": -1, "method": "ping"}, {"jsonrpc": "2.0", "id": -2, "method": "tools/list"}
+        )
+        await wire.receive()
+        await wire.receive()
+
+    assert {"ping #-1", "tools/list #-2"} == {each[2:].partition("  ")[0] for each in lines() if each[0] == "←"}
+
+
 async def test_long_ids_are_not_kept(lines: Callable[[], list[str]]) -> None:
     async with memory.wire(LoggedServer(server)) as wire:
         tracemalloc.start()

@@ -103,6 +103,17 @@ def test_any_json_is_content(content: object) -> None:
     assert finding({"type": "object"}, content) is not None
 
 
+def test_the_steps_to_find_the_subschemas_of_a_place_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = {"$defs": {"many": {"anyOf": [{}] * 30}}, "additionalProperties": {"$ref": "#"}}  # recursive, so walked
+    content: dict[str, int] = dict.fromkeys(map(str, range(20)), 1)
+    schema = {**many, "properties": {name: {"$ref": "#/$defs/many"} for name in content}}
+
+    monkeypatch.setattr(schema_cost, "MAX_STEPS", 2500)
+    assert finding(schema, content) is None
+    monkeypatch.setattr(schema_cost, "MAX_STEPS", 1000)  # 661 are those of the visits
+    assert "the content is too large to check against this schema" in reason(schema, content)
+
+
 def test_content_that_is_missing_is_a_finding() -> None:
     assert "the result has no structured content, but the tool has an output schema" == reason(WEATHER, UNSET)
 

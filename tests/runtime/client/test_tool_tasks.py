@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -322,6 +323,29 @@ async def test_a_subscription_whose_acknowledgement_has_no_list_of_tasks_is_poll
     monkeypatch.setattr(Changes, "accepted", {"taskIds": accepted})
     async with connected(Bakery(task_limits=TaskLimits(poll_interval_ms=50)), "2026-07-28") as client:
         assert 1 == await client.call_tool("bake", returns=int)
+
+
+@pytest.mark.parametrize(("size", "kept"), [(100, [100, 0]), (100_000, [0])])
+async def test_a_long_refusal_is_not_kept_while_the_state_of_its_task_is_asked_for(
+    size: int, kept: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[int] = []
+    async with connected(Bakery(), "2025-11-25") as client:
+        handle, tasks = await client.start_tool("slow"), client._engine.tool_tasks
+        ask = tasks._ask
+
+        async def refuse(method: str, params: Any, **options: Any) -> Any:
+            if method != "tasks/get":
+                raise RequestRefused(method, RequestError(-32602, "x" * size))
+            found.append(len(getattr(sys.exception(), "message", "")))
+            return await ask(method, params, **options)
+
+        monkeypatch.setattr(tasks, "_ask", refuse)
+        with pytest.raises(RequestRefused):
+            await handle.result()
+        await handle.cancel()
+
+    assert kept == found
 
 
 @BOTH
