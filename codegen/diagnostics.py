@@ -32,6 +32,7 @@ CODES: dict[str, str] = {
     "MG010": "The document has no definitions, or has both `$defs` and `definitions`.",
     "MG011": "`schema add`: the document is a JSON Schema, but does not define MCP messages.",
     "MG012": "The document has too many schemas, or too many `enum` values.",
+    "MG013": "The document has keys that are too long, or too long together.",
     "MG101": "The schema uses a keyword that is not supported, or not supported in this place.",
     "MG102": "The value of a keyword has the wrong JSON type.",
     "MG103": "`type` names a type that JSON Schema does not have.",

@@ -6,13 +6,12 @@ run.
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from mcpgen.codegen.console import echo_diagnostics, echo_json, refusals_reported
+from mcpgen.codegen.console import echo_diagnostics, echo_encoded, echo_json, refusals_reported
 from mcpgen.codegen.pinned import SchemaRoom
 
 if TYPE_CHECKING:
@@ -62,9 +61,7 @@ def _echo(found: Diff, editions: Sequence[Edition], output: str) -> None:
     # The formats of this command do not list warnings.
     echo_diagnostics([finding for each in editions for finding in each.findings], as_json=False, option="")
     report = text(found) if output == "text" else markdown(found)
-    # Names come from documents. A character that the terminal cannot show must not end the report.
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    click.echo(report.encode(encoding, "backslashreplace").decode(encoding), nl=False)
+    echo_encoded(report.removesuffix("\n"))  # names come from documents
 
 
 @click.command()

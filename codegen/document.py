@@ -28,6 +28,10 @@ MAX_DOCUMENT_BYTES = 8 * 1024 * 1024
 # level. 64 levels stay far below the interpreter's limit of 1,000 frames, and far above what official documents need.
 MAX_DEPTH = 64
 
+# Pointers to all parts of a document, and names of its inline types, are made of its keys. The longest pointer of an
+# official document has 160 characters, and 64 levels of usual keywords have 1,400.
+MAX_POINTER_CHARS = 2_000
+
 # A schema has no use for longer integers, and Python refuses to convert more than 4,300 digits.
 MAX_INTEGER_DIGITS = 400
 
@@ -62,7 +66,7 @@ def read_document(path: Path) -> dict[str, Json]:
     """Return the JSON object in the file at *path*.
 
     Raises:
-        Refused: MG001 to MG009.
+        Refused: MG001 to MG009, MG013.
     """
     return parse_document(read_bytes(path), name=str(path))
 
@@ -88,7 +92,7 @@ def parse_document(content: bytes, *, name: str) -> dict[str, Json]:
     """Return the JSON object in *content*; diagnostics call the document *name*.
 
     Raises:
-        Refused: MG002 to MG006, MG008, MG009.
+        Refused: MG002 to MG006, MG008, MG009, MG013.
     """
     text = _decode(content, name)
     repeated: list[tuple[dict[str, Parsed], str]] = []
@@ -174,6 +178,8 @@ def _faults(document: Parsed, repeated: list[tuple[dict[str, Parsed], str]]) -> 
         value, path = pending.pop()
         if len(path) > MAX_DEPTH:
             _refuse_depth(pointer_to(*path))
+        if sum(len(token) for token in path if isinstance(token, str)) > MAX_POINTER_CHARS:
+            _refuse_keys(path)
         match value:
             case dict():
                 findings += (_repeated(key, path) for key in keys_of.get(id(value), ()))
@@ -223,6 +229,15 @@ def _repeated(key: str, path: tuple[str | int, ...]) -> Diagnostic:
 def _refuse_depth(pointer: str = "") -> NoReturn:
     message = f"the document is nested more than {MAX_DEPTH} levels deep"
     _refuse("MG006", message, "Move inner schemas to definitions.", pointer)
+
+
+def _refuse_keys(path: tuple[str | int, ...]) -> NoReturn:
+    longest = max((token for token in path if isinstance(token, str)), key=len)
+    message = (
+        f"the keys that lead to a value have more than {MAX_POINTER_CHARS} characters together; "
+        f"the longest begins with {longest[:60]!a}"
+    )
+    _refuse("MG013", message, "Use shorter names, or move inner schemas to definitions.")
 
 
 def _refuse(code: str, message: str, hint: str, pointer: str = "") -> NoReturn:

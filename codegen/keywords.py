@@ -192,10 +192,11 @@ def _length(value: Json) -> Iterator[Fault]:
 
 # _PATTERN_PARTS splits a pattern into escapes, character classes and single characters. ECMA-262 gives the parts in
 # _READ_OTHERWISE another meaning. It has none of the syntax in _PYTHONS_OWN: flags, comments, conditions, names with P,
-# atomic groups, possessive quantifiers.
-_PATTERN_PARTS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
+# atomic groups, possessive quantifiers. Both take time in proportion to a pattern, also to one with a comment of
+# brackets that nothing closes, or with a brace before digits that is no quantifier.
+_PATTERN_PARTS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*(?:\]|\Z)|.", re.DOTALL)
 _READ_OTHERWISE = ("\\A", "\\Z", "[]", "[^]")
-_PYTHONS_OWN = re.compile(r"\(\?(?:[P#>(]|[aiLmsux-]+[:)])|(?:[*+?]|\{\d*,?\d*\})\+")
+_PYTHONS_OWN = re.compile(r"\(\?(?:[P#>(]|[aiLmsux-]+[:)])|(?:[*+?]|\{\d*(?:,\d*)?\})\+")
 
 
 def _pattern(value: Json) -> Iterator[Fault]:

@@ -13,6 +13,9 @@ _TAKEN_ATTRIBUTES = frozenset(
 )
 # A label becomes a folder name, which file systems limit to 255 bytes. While it is written, it has a longer name.
 MAX_LABEL_LENGTH = 80
+# The name of an inline type is made of the keys and constants on the way to it. A longer part is cut. If two types then
+# have one name, that is reported.
+_MAX_PART_LENGTH = 200
 _WORD_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NOT_WORD = re.compile(r"[^A-Za-z0-9]+")
 _APPLIED = re.compile(r"[A-Za-z][A-Za-z0-9_]*<[A-Za-z0-9_<>, ]+>")
@@ -26,8 +29,9 @@ def snake(name: str) -> str:
 
 
 def pascal(name: str) -> str:
-    """Return *name* in PascalCase; capitals inside a word stay (``mimeType`` becomes ``MimeType``)."""
-    return "".join(word[:1].upper() + word[1:] for word in _NOT_WORD.split(local_name(name)) if word)
+    """Return *name* in PascalCase, cut; capitals inside a word stay (``mimeType`` becomes ``MimeType``)."""
+    whole = "".join(word[:1].upper() + word[1:] for word in _NOT_WORD.split(local_name(name)) if word)
+    return whole[:_MAX_PART_LENGTH]
 
 
 def local_name(wire: str) -> str:

@@ -30,6 +30,10 @@ __all__ = ["parse"]
 # kilobytes can make that take hours. The largest official document, of any draft, needs 304 visits.
 MAX_INHERITED = 10_000
 
+# What inherited properties say is written again for each class, and megabytes of constants take minutes to format. The
+# official documents inherit up to 7 kB, without descriptions.
+MAX_INHERITED_BYTES = 512 * 1024
+
 # Formatting more values takes minutes. The longest official enum has 8 values.
 MAX_VALUES = 10_000
 
@@ -48,8 +52,7 @@ _HINTS = {
     "MG210": "Make the inline type a definition, with an [[extract]] in the overlay.",
 }
 
-_Part: TypeAlias = tuple[SchemaObject, str]
-"""One of the object schemas that an ``allOf`` merges, with its pointer."""
+_Part: TypeAlias = tuple[SchemaObject, str]  # one of the object schemas that an `allOf` merges, with its pointer
 
 
 def parse(document: dict[str, Any]) -> ir.Schema:
@@ -76,6 +79,7 @@ class _Parser:
         self._merging: dict[bytes, str] = {}  # the names of the inline allOf schemas that are being merged
         self._hoisted: set[str] = set()  # the pointers of hoisted schemas
         self._inherited = 0
+        self._inherited_bytes = 0
         self.diagnostics: dict[Diagnostic, None] = {}  # a dict, because inherited schemas are visited more than once
 
     def schema(self) -> ir.Schema:
@@ -119,15 +123,12 @@ class _Parser:
         )
         return ir.Named(name=name)
 
-    def _inherit(self, count: int, pointer: str) -> None:
-        """Count *count* more definitions, properties or types that the schema at *pointer* inherits."""
-        self._inherited += count
-        if self._inherited > MAX_INHERITED:
-            self._report(
-                "MG006",
-                pointer,
-                f"the `allOf` schemas inherit more than {MAX_INHERITED} definitions, properties and types",
-            )
+    def _inherit(self, count: int, pointer: str, *, size: int = 0) -> None:
+        """Count *count* more things of *size* bytes that the schema at *pointer* inherits."""
+        self._inherited, self._inherited_bytes = self._inherited + count, self._inherited_bytes + size
+        if self._inherited > MAX_INHERITED or self._inherited_bytes > MAX_INHERITED_BYTES:
+            most = f"{MAX_INHERITED} definitions, properties and types, or {MAX_INHERITED_BYTES} bytes"
+            self._report("MG006", pointer, f"the `allOf` schemas inherit more than {most}")
             raise Refused(self.diagnostics)
 
     def _claimed(self, name: str, pointer: str) -> str:
@@ -160,8 +161,9 @@ class _Parser:
             # JSON Schema applies `additionalProperties` to such a key. If that is false, the key is refused below.
             found = ((part.additional, f"{where}/additionalProperties") for part, where in parts)
             described[key] = [(further, place) for further, place in found if further] or [(True, pointer)]
-        elsewhere = (part for part, where in parts if not f"{where}/".startswith(f"{pointer}/"))
-        self._inherit(sum(len(part.properties or ()) for part in elsewhere), pointer)
+        elsewhere = [part for part, where in parts if not f"{where}/".startswith(f"{pointer}/")]
+        for part in elsewhere:
+            self._inherit(len(part.properties or ()), pointer, size=len(exact(part.properties)))
         closed = [(part.properties or {}).keys() for part, _ in parts if part.additional is False]
         if not described and not closed:
             return None

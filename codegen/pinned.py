@@ -87,7 +87,8 @@ def load_pins(content: bytes) -> Pins:
     """
     try:
         pins = msgspec.convert(tomllib.loads(content.decode("utf-8")), Pins)
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError) as error:
+    # ValueError: not UTF-8, not TOML, or an integer with more digits than Python converts.
+    except (ValueError, msgspec.ValidationError, RecursionError) as error:
         raise Refused([_unusable(str(error) or type(error).__name__)]) from error
     seen: set[str] = set()
     for pin in pins.document:

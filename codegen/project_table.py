@@ -36,6 +36,11 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     base: str = ""
     copy_base: bool = False
 
+    def __post_init__(self) -> None:
+        paths = (self.schema, self.overlay, self.templates, self.changes, self.out, self.extension)
+        if any("\0" in each for each in paths):
+            raise ValueError("a path contains a null character")
+
 
 def options_of_project() -> list[BuildOptions]:
     """Return the options in ``[tool.mcpgen]``, or in each of the tables ``[[tool.mcpgen]]``; none if there are none.

@@ -143,10 +143,12 @@ class Stubs:
         """Name the table entry of each method; both directions of one message share theirs."""
         owners: dict[str, str] = {}
         found: dict[Method, str] = {}
+        tasks = {f"{each.constant}_AS_TASK" for each in self._methods if each.task_result}
         for method in self._methods:
             pointer = self._schema.definitions[method.definition].pointer
             name = method.constant
-            if method.python_name in _TAKEN or owners.setdefault(name, method.definition) != method.definition:
+            is_other = owners.setdefault(name, method.definition) != method.definition
+            if method.python_name in _TAKEN or name in tasks or is_other:
                 self._report(method, pointer)
             found[method] = name
         return found

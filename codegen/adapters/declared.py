@@ -148,7 +148,7 @@ def read_declared(step: Step, source: str, name: str) -> Declared:
     imports: list[str] = []
     typing = {"Any", "Final"}  # every adapter uses these
     kept: list[str] = []
-    lines = source.splitlines()
+    lines = source.split("\n")  # `splitlines` would also break lines at form feeds, where Python does not
     for node in ast.parse(source).body:
         match node:
             case ast.Import(names=aliases):

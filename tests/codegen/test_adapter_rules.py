@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcpgen.codegen.adapters import declared as declared_module
-from mcpgen.codegen.adapters.declared import declared_in_file, declared_steps
+from mcpgen.codegen.adapters.declared import declared_in_file, declared_steps, read_declared
 from mcpgen.codegen.changes.vocabulary import (
     Action,
     Convert,
@@ -22,6 +22,7 @@ from mcpgen.codegen.changes.vocabulary import (
     Recode,
     Refuse,
     Rename,
+    Step,
 )
 from mcpgen.codegen.diagnostics import Refused
 from mcpgen.codegen.overlay import ErrorCode
@@ -717,6 +718,14 @@ def test_a_file_of_changes_that_cannot_be_used_is_named(tmp_path: Path, content:
 
     (finding,) = refused.value.diagnostics
     assert ("MG503", f"{tmp_path}/{told}") == (finding.code, finding.message)
+
+
+def test_a_function_is_copied_whole_where_form_feeds_divide_the_file() -> None:
+    source = "\x0c\n\n\ndef one() -> int:\n    return 1\n\n\x0c\ndef two() -> int:\n    return 2\n"
+
+    copied = read_declared(Step(old="1", new="2"), source, "changes.py").source
+
+    assert "def one() -> int:\n    return 1\n\n\ndef two() -> int:\n    return 2" == copied
 
 
 def test_changes_that_cannot_be_read_need_another_file_and_no_correction(tmp_path: Path) -> None:

@@ -96,6 +96,13 @@ def test_an_edited_file_is_shown_as_a_difference(checkout: Path, name: str) -> N
     assert "hint: Run: mcpgen build --all\n" in result.stderr
 
 
+def test_what_an_edited_file_contains_does_not_control_the_terminal(checkout: Path) -> None:
+    path = checkout / "generated" / FOLDER / "models.py"
+    path.write_text(path.read_text(encoding="utf-8") + "X = '\x1b[2J\u202e'\n", encoding="utf-8")
+
+    assert "-X = '\\x1b[2J\\u202e'\n" in run().stdout
+
+
 @pytest.mark.parametrize("name", ["registry.py", "__init__.py", f"{FOLDER}/models.py"])
 def test_a_missing_file_is_drift(checkout: Path, name: str) -> None:
     path = checkout / "generated" / name

@@ -191,6 +191,10 @@ BOMBS: dict[str, dict[str, Any]] = {
         "A": obj(**{f"p{key}": obj(a=STRING) for key in range(200)}),
         **{f"B{heir}": {"allOf": [ref("A")]} for heir in range(200)},
     },
+    "texts": {
+        "A": obj(a={"type": "string", "description": "word " * 10_000}),
+        **{f"B{heir}": {"allOf": [ref("A"), obj(b=STRING)]} for heir in range(12)},
+    },
     "references": {f"A{level}": {"allOf": [ref(f"A{level - 1}")] * 240} for level in range(1, 40)}
     | {"A0": obj(a=STRING)},
 }
@@ -211,6 +215,7 @@ def test_a_document_that_inherits_without_end_is_refused_soon_and_in_a_place(bom
 @pytest.mark.slow
 def test_a_definition_that_exhausts_the_stack_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parse, "MAX_INHERITED", 10**9)
+    monkeypatch.setattr(parse, "MAX_INHERITED_BYTES", 10**9)
 
     assert [("MG006", "")] == refusals(
         obj(**{f"n{key}": {"allOf": [ref("X"), obj(**{f"k{key}": STRING})]} for key in range(400)})

@@ -25,6 +25,7 @@ from mcpgen.codegen.keywords import CHECKS
 from mcpgen.codegen.nesting import MAX_NESTING
 from mcpgen.codegen.pinned import SchemaRoom
 from mcpgen.codegen.references import MAX_ALIAS_CHAIN, MOST_SUGGESTIONS
+from mcpgen.codegen.schema_checks import MAX_FINDINGS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,6 +118,7 @@ def test_a_huge_file_is_refused_without_being_read_whole(tmp_path: Path) -> None
         pytest.param(b'{"a": 1' + b"0" * 5000 + b"}", [("MG005", "/a")], id="too many digits"),
         pytest.param(b'{"a": "\\ud800", "\\udfff": 1}', [("MG008", ""), ("MG008", "/a")], id="half a character"),
         pytest.param(b"[]", [("MG009", "")], id="array"),
+        pytest.param(b'{"%s": {"%s": 1}}' % (b"a" * 1000, b"b" * 1001), [("MG013", "")], id="too long keys"),
         pytest.param(b"null", [("MG009", "")], id="null"),
     ],
 )
@@ -464,6 +466,21 @@ def test_the_reason_why_a_pattern_is_refused_is_told(pattern: str, reason: str) 
     (finding,) = check_document({"$defs": {"A": {"type": "string", "pattern": pattern}}})
 
     assert f"'{pattern}' {reason}" == finding.message
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [("{" + "1" * 300_000 + "x", []), (f"(?#{'[' * 300_000})", [("MG115", "/$defs/A/pattern")])],
+)
+def test_a_long_pattern_is_read_once(pattern: str, expected: list[tuple[str, str]]) -> None:
+    # Read again from each of its characters, it would take half an hour.
+    assert expected == found(check_document({"$defs": {"A": {"type": "string", "pattern": pattern}}}))
+
+
+def test_the_faults_that_are_reported_have_a_limit() -> None:
+    schema = {f"x{index}": 1 for index in range(MAX_FINDINGS + 100)}
+
+    assert ["MG101"] * MAX_FINDINGS == [each.code for each in check_document({"$defs": {"A": schema}})]
 
 
 def test_warnings_come_after_the_errors() -> None:

@@ -211,6 +211,16 @@ def test_a_request_that_no_direction_lists_stops_the_build(tmp_path: Path) -> No
     assert not (tmp_path / "out").exists()
 
 
+def test_a_request_is_not_taken_for_another_one_that_runs_as_a_task(tmp_path: Path) -> None:
+    document = json.loads((SchemaRoom().root / "2025-11-25" / "schema.json").read_text(encoding="utf-8"))
+    request = {"type": "object", "properties": {"method": {"const": "x/y", "type": "string"}}, "required": ["method"]}
+    document["$defs"]["CallToolAsTaskRequest"] = request
+    document["$defs"]["ClientRequest"]["anyOf"].append({"$ref": "#/$defs/CallToolAsTaskRequest"})
+    result = run(document, tmp_path, "--based-on", "2025-11-25", "--json")
+
+    assert ("MG213", "/$defs/CallToolAsTaskRequest") in findings(result)
+
+
 def test_an_overlay_of_ones_own_counts_more_than_the_base(tmp_path: Path) -> None:
     (tmp_path / "next.toml").write_text(
         """

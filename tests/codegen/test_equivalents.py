@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mcpgen.codegen.diagnostics import Refused
 from mcpgen.codegen.equivalents import simplified
 from mcpgen.codegen.pinned import SchemaRoom
 from tests.codegen.verdicts import INTEGER, STRING, assert_exact, obj, ref, refusals
@@ -68,6 +69,32 @@ def test_a_definition_may_repeat_the_dialect_of_its_document() -> None:
 )
 def test_a_schema_without_an_equal_form_is_refused(schema: dict[str, Any], expected: tuple[str, str]) -> None:
     assert [expected] == refusals(schema, Key={"enum": ["a"]})
+
+
+def nested(depth: int) -> dict[str, Any]:
+    if not depth:
+        return STRING
+    return {"allOf": [obj(p=nested(depth - 1)), {"anyOf": [obj(**{f"a{each}": STRING}) for each in range(10)]}]}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"allOf": [*[{}] * 3000, {"anyOf": [{}] * 3000}]},
+        nested(14),
+        {
+            "type": "object",
+            "propertyNames": {"enum": [f"k{each}" for each in range(3000)]},
+            "additionalProperties": obj(**{f"a{each}": STRING for each in range(3000)}),
+        },
+    ],
+    ids=["wide", "nested", "keys"],
+)
+def test_what_repeats_schemas_without_end_is_refused(schema: dict[str, Any]) -> None:
+    with pytest.raises(Refused) as refused:
+        simplified({"$defs": {"A": schema}})
+
+    assert ["MG012"] == [each.code for each in refused.value.diagnostics]
 
 
 def test_values_are_not_schemas() -> None:

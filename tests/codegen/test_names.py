@@ -71,6 +71,7 @@ def test_an_attribute_is_always_a_public_identifier(wire: str) -> None:
         ("com.example/aKey", "AKey"),
         ("Left side", "LeftSide"),
         ("\u4e2d", ""),
+        ("a" * 5000, "A" + "a" * 199),
     ],
 )
 def test_a_key_becomes_part_of_a_class_name(wire: str, name: str) -> None:

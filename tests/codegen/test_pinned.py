@@ -128,6 +128,7 @@ PIN = f'[[document]]\nrevision = "a"\nofficial_sha256 = "{"0" * 64}"\nsha256 = "
     [
         "",
         "repository = ",
+        f"repository = {'1' * 5000}",
         f"repository = 1\n{PIN}",
         f'repository = "r"\n{PIN}surprise = 1\n',
         f'repository = "r"\n{PIN.replace("0", "O", 1)}',

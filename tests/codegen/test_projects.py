@@ -148,6 +148,7 @@ out = "src/app/mcp"
             "",
             "needs `--id ID`, `--base R` and `--out DIR`. The options are those of table 1",
         ),
+        ('out = "x"\nall = true\ntemplates = "\\u0000"', "MG319", "a path contains a null character (table 1)"),
         ('out = "x"', "", "A table `[tool.mcpgen]` in pyproject.toml needs `revision`"),
     ],
 )

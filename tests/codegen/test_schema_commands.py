@@ -92,6 +92,14 @@ def test_list_as_json_has_whole_hashes() -> None:
     }
 
 
+def test_what_the_pins_of_a_checkout_say_does_not_control_the_terminal(checkout: Path) -> None:
+    pins = checkout / "schema" / "PINNED.toml"
+    text = pins.read_text(encoding="utf-8")
+    pins.write_text(text.replace('source = "', 'source = "\\u001b[2J', 1), encoding="utf-8")
+
+    assert " \\x1b[2J" in run("list").stdout
+
+
 def test_list_finds_a_document_that_was_changed(checkout: Path) -> None:
     (checkout / "schema" / "2025-03-26" / "schema.json").write_bytes(b"{}")
 
