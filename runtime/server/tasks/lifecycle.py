@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.tasks.running_task import Change
     from mcpgen.runtime.server.tasks.task_store import NewTask, TaskStore
 
-__all__ = ["REQUEST_CANCELLED", "TaskLifecycle"]
+__all__ = ["REQUEST_CANCELLED", "RETRY_SECONDS", "TaskLifecycle"]
 
 # A cancelled request gets no answer, so neither MCP nor JSON-RPC has a code for it. But a `tasks/result` that waits for
 # a cancelled task needs an answer. This is the code of the Language Server Protocol, outside of JSON-RPC's range.
@@ -63,6 +63,9 @@ ID_BYTES: Final = 32
 
 CANCELLED: Final = error_outcome(REQUEST_CANCELLED, "The task was cancelled")
 EXPIRED: Final = error_outcome(ErrorCode.INVALID_PARAMS, "The task has expired")
+
+# Until a store that failed is tried again.
+RETRY_SECONDS: Final = 1.0
 
 # Two processes rarely change one task at once, and each of them retries at once.
 _MAX_RETRIES: Final = 100
@@ -203,6 +206,15 @@ class TaskLifecycle:
             elif briefs[task_id].has_ended and (record := self.store.get(task_id)) is not None:
                 self._end(task_id, None, record.outcome)
         return following
+
+    def seconds_to_expiry(self) -> float | None:
+        """Do what `tidy` does; return in how many seconds to call this again, also if the store fails now."""
+        try:
+            following = self.tidy()
+        except StoreFailed as failure:
+            _logger.warning("the task store failed: %s", failure)
+            return RETRY_SECONDS
+        return None if following is None else following - self.clock()
 
     def principal(self, name: str) -> str:
         """Return the principal for a client that the transport calls *name*; each view has principals of its own."""

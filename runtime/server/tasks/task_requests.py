@@ -60,7 +60,6 @@ class TaskRequests:
     Args:
         tasks: The tasks.
         support: Returns whether the tool of a name may, must or must not be a task.
-        clock: That of the tasks.
         defers: Returns whether the function of a tool decides by itself, with `Context.defer`, when it becomes a task.
 
     Attributes:
@@ -73,13 +72,11 @@ class TaskRequests:
         tasks: Tasks,
         support: Callable[[str], TaskSupport],
         *,
-        clock: Callable[[], float],
         defers: Callable[[str], bool] | None = None,
     ) -> None:
         self._tasks = tasks
         self._support = support
         self._defers = defers
-        self._clock = clock
         self._principals: set[str] = set()  # of sessions and pipes that have created tasks
         self._worker: TaskWorker | None = None
         self.extension: ExtensionTasks = ExtensionTasks(tasks)
@@ -203,8 +200,7 @@ class TaskRequests:
 
     def seconds_to_expiry(self) -> float | None:
         """Drop the expired tasks; return in how many seconds the next one expires."""
-        expiry = self._tasks.tidy()
-        return None if expiry is None else expiry - self._clock()
+        return self._tasks.seconds_to_expiry()
 
     def forget(self, principal: str) -> None:
         """Drop the tasks of a session that has ended."""
@@ -377,7 +373,7 @@ def serve_tasks(
     clock = steady_clock(time.time, time.monotonic)
     worker = new_worker(f"view {sha256(view_name.encode()).hexdigest()}" if view_name else "")
     tasks = Tasks(store, clock=clock, random_bytes=secrets.token_bytes, limits=limits, worker=worker)
-    return TaskRequests(tasks, support, clock=clock, defers=defers)
+    return TaskRequests(tasks, support, defers=defers)
 
 
 def steady_clock(wall: Callable[[], float], monotonic: Callable[[], float]) -> Callable[[], float]:

@@ -1,0 +1,93 @@
+"""A store of tasks fails for a moment, or has content that cannot be read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from mcpgen import Context, Limits, MemoryTaskStore, Server
+from mcpgen.runtime.server.tasks import lifecycle, task_worker
+from mcpgen.runtime.server.tasks.task_store import StoreFailed, TaskRecord
+from mcpgen.runtime.transports import memory
+from tests.patience import PATIENCE_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+pytestmark = pytest.mark.anyio
+
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {"roots": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}},
+}
+
+
+def call(number: int, name: str) -> dict[str, Any]:
+    params = {"name": name, "arguments": {}, "_meta": META}
+    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+
+
+class FailingStore(MemoryTaskStore):
+    """It can look shared, and fail when tasks are to expire, or with its first beat."""
+
+    is_shared = False
+    fails = False
+    odd_beat: anyio.Event | None = None
+
+    def expire(self, now_ms: int) -> list[TaskRecord]:
+        if self.fails:
+            raise StoreFailed("it is not there")
+        return super().expire(now_ms)
+
+    def beat(self, worker: str) -> Mapping[str, int]:
+        if self.odd_beat is not None and not self.odd_beat.is_set():
+            self.odd_beat.set()
+            b"\xff".decode()  # as the name of a worker
+        return super().beat(worker)
+
+
+async def test_calls_that_wait_for_input_expire_although_the_store_of_tasks_has_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lifecycle, "RETRY_SECONDS", 0.001)
+    store, ended = FailingStore(), anyio.Event()
+    server = Server("failing", version="1", tasks=store, limits=Limits(waiting_seconds=0.01))
+
+    @server.tool
+    async def ask(ctx: Context) -> None:
+        try:
+            await ctx.roots()
+        finally:
+            ended.set()
+
+    @server.tool(task=True)
+    async def bake() -> str:
+        return "baked"
+
+    async with memory.wire(server) as wire:
+        store.fails = True
+        await wire.send(call(1, "ask"))
+        assert (await wire.receive())["result"]["resultType"] == "input_required"
+        with anyio.fail_after(PATIENCE_SECONDS):
+            await ended.wait()
+
+
+async def test_tasks_run_although_the_store_had_content_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_worker, "RETRY_SECONDS", 0.001)
+    store, baked = FailingStore(), anyio.Event()
+    store.is_shared, store.odd_beat = True, anyio.Event()
+    server = Server("failing", version="1", tasks=store)
+
+    @server.tool(task=True)
+    async def bake() -> str:
+        baked.set()
+        return "baked"
+
+    async with memory.wire(server) as wire:
+        with anyio.fail_after(PATIENCE_SECONDS):
+            await store.odd_beat.wait()
+            await wire.send(call(1, "bake"))
+            assert (await wire.receive())["result"]["resultType"] == "task"
+            await baked.wait()
