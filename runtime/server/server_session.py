@@ -379,8 +379,8 @@ class ServerSession:
         for each in list(self.exchanges.values()):
             self._stop_any(each)
         self.exchanges.clear()
-        if self.engine.tasks is not None and not self.keeps_tasks:
-            self.engine.tasks.forget(self.principal)
+        if self.engine.tasks is not None:
+            self.engine.tasks.forget(self.principal, is_over=not self.keeps_tasks)
         self._subscriptions = None
         self.keep(-self.kept_bytes)
 

@@ -202,11 +202,13 @@ class TaskRequests:
         """Drop the expired tasks; return in how many seconds the next one expires."""
         return self._tasks.seconds_to_expiry()
 
-    def forget(self, principal: str) -> None:
-        """Drop the tasks of a session that has ended."""
+    def forget(self, principal: str, *, is_over: bool = True) -> None:
+        """Drop the tasks of a session that has ended here; keep them unless it *is_over*: it goes on elsewhere."""
         own = self._tasks.principal(principal)
         if own in self._principals:
             self._principals.discard(own)
+            if not is_over:
+                return
             self._tasks.stop_all(own)
             if self._worker is None or not self._worker.forget(own):
                 forget_all(self._tasks.store, [own])
