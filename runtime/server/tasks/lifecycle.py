@@ -282,13 +282,21 @@ class TaskLifecycle:
             if outcome is None or status is None:
                 raise
             _logger.warning("the end of task %s cannot be stored yet; the server tries again: %s", task_id[:8], failure)
-            self._unsaved.setdefault(task_id, _Unsaved(status, message, outcome))
+            self._unsaved.setdefault(task_id, self._for_later(_Unsaved(status, message, outcome)))
             running = self.running.get(task_id)
             if running is not None:
                 running.has_ended = True
             if self.on_unsaved is not None:
                 self.on_unsaved()
             return None
+
+    def _for_later(self, end: _Unsaved) -> _Unsaved:
+        """Return the *end* of a task, or that it has failed if the ends that are not stored keep too many bytes."""
+        size, kept = len(end.outcome.json), sum(len(each.outcome.json) for each in self._unsaved.values())
+        if not kept or size <= FREE_OUTCOME_BYTES or kept + size <= self.limits.max_running_bytes:
+            return end
+        reason = "The result could not be stored, and the results that wait for the task store keep too many bytes"
+        return _Unsaved("failed", reason, error_outcome(ErrorCode.INTERNAL_ERROR, reason))
 
     def is_unsaved(self, task_id: str) -> bool:
         """Whether the store has not taken the end of a task yet."""

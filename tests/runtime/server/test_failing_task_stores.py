@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import secrets
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
 
-from mcpgen import Context, Limits, MemoryTaskStore, Server
+from mcpgen import Context, Limits, MemoryTaskStore, Server, TaskLimits
 from mcpgen.runtime.server.tasks import lifecycle, task_worker
-from mcpgen.runtime.server.tasks.task_store import StoreFailed, TaskRecord
+from mcpgen.runtime.server.tasks.running_task import RunningTask
+from mcpgen.runtime.server.tasks.task_store import NewTask, StoreFailed, TaskRecord
 from mcpgen.runtime.transports import memory
 from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 pytestmark = pytest.mark.anyio
 
@@ -91,3 +94,28 @@ async def test_tasks_run_although_the_store_had_content_that_cannot_be_read(monk
             await wire.send(call(1, "bake"))
             assert (await wire.receive())["result"]["resultType"] == "task"
             await baked.wait()
+
+
+async def test_the_results_that_wait_for_a_store_are_bounded() -> None:
+    store = FailingStore()
+    limits = TaskLimits(max_running_bytes=1_000_000)
+    tasks = lifecycle.TaskLifecycle(store, clock=lambda: 0.0, random_bytes=secrets.token_bytes, limits=limits)
+    begun: list[RunningTask] = []
+
+    def run(running: RunningTask) -> Callable[[], None]:
+        begun.append(running)
+        return lambda: None
+
+    for _ in range(20):
+        tasks.begin(NewTask(principal="ann", revision="2026-07-28"), partial(RunningTask, changed=lambda _: None), run)
+    store.fails = True
+    for each in begun:
+        each.finish(b'{"text":"%b"}' % (b"x" * 100_000))
+        each.close()
+
+    assert 900_000 < sum(len(each.outcome.json) for each in tasks._unsaved.values()) < 1_010_000
+    store.fails = False
+    while tasks.save():
+        pass
+    found = [store.get(each.task_id) for each in begun]
+    assert [each.status for each in found if each is not None] == ["completed"] * 9 + ["failed"] * 11
