@@ -142,19 +142,19 @@ class Connection(SessionOutput):
             self.session.charge(size)
         return has_room
 
-    def reply_in_turn(self, request: OpenRequest, body: ResponseBody, /) -> None:
-        """Answer *request*, for which no handler runs; wait while the client does not read."""
+    def reply_in_turn(self, request: OpenRequest, body: Callable[[], ResponseBody], /) -> None:
+        """Answer *request*, which has no handler, with what *body* returns; wait while the client does not read."""
         if self.is_congested:  # or the answers to all requests that came at once would wait to be written
             self._running += 1
             self._spawner.start(self._reply_later, request, body)
         else:
-            self.session.reply(request, body)
+            self.session.reply(request, body())
 
-    async def _reply_later(self, request: OpenRequest, body: ResponseBody) -> None:
+    async def _reply_later(self, request: OpenRequest, body: Callable[[], ResponseBody]) -> None:
         try:
             await self.drain(request)
             if self.session.exchanges.get(request.id) is request:  # not cancelled in the meantime
-                self.session.reply(request, body)
+                self.session.reply(request, body())
         finally:
             self._handler_ended()
 

@@ -291,7 +291,7 @@ class ServerSession:
         duplicates, resumed.duplicates = resumed.duplicates, []
         for each in duplicates:
             if each.session.exchanges.get(each.id) is each:  # not cancelled in the meantime
-                each.session.output.reply_in_turn(each, body)
+                each.session.output.reply_in_turn(each, lambda: body)
 
     def drop(self, request: OpenRequest) -> None:
         """Note that *request* gets no response, or none outside its batch; send the batch if that was the last."""

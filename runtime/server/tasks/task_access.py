@@ -7,16 +7,19 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from mcpgen.runtime.errors import RequestError
+from mcpgen.runtime.protocol.envelope import error_json
 from mcpgen.runtime.protocol.newest import ErrorCode
+from mcpgen.runtime.server.exchange import ResponseBody
+from mcpgen.runtime.server.fair_turns import LARGE_BYTES
 from mcpgen.runtime.server.tasks.task_store import StoreFailed, StoreFull
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
     from mcpgen.runtime.server.access import Access
-    from mcpgen.runtime.server.tasks.task_store import TaskRecord
+    from mcpgen.runtime.server.tasks.task_store import Outcome, TaskRecord, TaskStore
 
-__all__ = ["answering", "may_use", "no_such_task"]
+__all__ = ["answering", "body_of", "may_use", "no_such_task"]
 
 _LOG = logging.getLogger("mcpgen.tasks")
 
@@ -45,3 +48,25 @@ def answering() -> Generator[None]:
     except StoreFailed as failure:
         _LOG.warning("the task store failed: %s", failure)
         raise RequestError(ErrorCode.INTERNAL_ERROR, "The task store failed; try again later") from None
+
+
+def body_of(store: TaskStore, task_id: str, outcome: Outcome) -> Callable[[], ResponseBody]:
+    """Return what returns the response to a ``tasks/result``.
+
+    A large outcome of a shared store is read again then: each response that waits for its turn would have its own copy.
+    """
+    if not store.is_shared or len(outcome.json) <= LARGE_BYTES:
+        body = ResponseBody(outcome.json, is_error=outcome.is_error)
+        return lambda: body
+
+    def read() -> ResponseBody:
+        try:
+            with answering():
+                record = store.get(task_id)
+            if record is None or record.outcome is None:
+                raise no_such_task()
+        except RequestError as error:
+            return ResponseBody(error_json(error), is_error=True)
+        return ResponseBody(record.outcome.json, is_error=record.outcome.is_error)
+
+    return read

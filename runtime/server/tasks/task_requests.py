@@ -32,6 +32,7 @@ from mcpgen.runtime.server.interfaces import NOT_DEFERRED
 from mcpgen.runtime.server.ledger import request_bytes
 from mcpgen.runtime.server.tasks.extension_tasks import EXTENSION, ExtensionTasks, principal_of_user
 from mcpgen.runtime.server.tasks.handshake_tasks import Tasks
+from mcpgen.runtime.server.tasks.task_access import body_of
 from mcpgen.runtime.server.tasks.task_augmentation import asks_for_task, requested_task, runs_as_task
 from mcpgen.runtime.server.tasks.task_store import NewTask, StoreFailed, TaskCall, briefs_of, forget_all
 from mcpgen.runtime.server.tasks.task_worker import TaskWorker, new_worker, stop_detached
@@ -338,7 +339,7 @@ class TaskRequests:
 
     def _result(self, session: ServerSession, request: OpenRequest, params: Any) -> None:
         def deliver(outcome: Outcome) -> None:
-            session.output.reply_in_turn(request, ResponseBody(outcome.json, is_error=outcome.is_error))
+            session.output.reply_in_turn(request, body_of(self._tasks.store, params.task_id, outcome))
 
         session.hold(request)
         principal = self._principal(session, request.peer)

@@ -12,7 +12,8 @@ import pytest
 from mcpgen import Context, Limits, MemoryTaskStore, Server, TaskLimits
 from mcpgen.runtime.server.tasks import lifecycle, task_worker
 from mcpgen.runtime.server.tasks.running_task import RunningTask
-from mcpgen.runtime.server.tasks.task_store import NewTask, StoreFailed, TaskRecord
+from mcpgen.runtime.server.tasks.task_access import body_of
+from mcpgen.runtime.server.tasks.task_store import NewTask, Outcome, StoreFailed, TaskRecord
 from mcpgen.runtime.transports import memory
 from tests.patience import PATIENCE_SECONDS
 
@@ -119,3 +120,24 @@ async def test_the_results_that_wait_for_a_store_are_bounded() -> None:
         pass
     found = [store.get(each.task_id) for each in begun]
     assert [each.status for each in found if each is not None] == ["completed"] * 9 + ["failed"] * 11
+
+
+def test_a_large_result_of_a_shared_store_is_not_kept_until_its_response_is_written() -> None:
+    store = FailingStore()
+    store.is_shared = True
+    for size in (100, 100_000):
+        outcome = Outcome(b'{"text":"%b"}' % (b"x" * size))
+        record = TaskRecord(
+            task_id=f"{size}",
+            principal="ann",
+            status="completed",
+            created_ms=0,
+            updated_ms=0,
+            ttl_ms=1,
+            outcome=outcome,
+        )
+        store.add(record)
+        body = body_of(store, record.task_id, outcome)
+        assert body().json == outcome.json
+        store.remove(record.task_id)
+        assert (b"There is no such task" in body().json) == (size > 1000)
