@@ -17,6 +17,7 @@ from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.protocol.spans import Operation, has_opentelemetry, server_span
 from mcpgen.runtime.server import dispatcher, input_required
 from mcpgen.runtime.server.context import Context
+from mcpgen.runtime.server.failure_log import log_failure
 from mcpgen.runtime.server.fair_turns import LARGE_BYTES
 from mcpgen.runtime.server.ledger import change_bytes, request_bytes
 from mcpgen.runtime.server.notification_run import NotificationRun
@@ -141,19 +142,19 @@ class Connection(SessionOutput):
             self.session.charge(size)
         return has_room
 
-    def reply_in_turn(self, request: OpenRequest, body: ResponseBody, /) -> None:
-        """Answer *request*, for which no handler runs; wait while the client does not read."""
+    def reply_in_turn(self, request: OpenRequest, body: Callable[[], ResponseBody], /) -> None:
+        """Answer *request*, which has no handler, with what *body* returns; wait while the client does not read."""
         if self.is_congested:  # or the answers to all requests that came at once would wait to be written
             self._running += 1
             self._spawner.start(self._reply_later, request, body)
         else:
-            self.session.reply(request, body)
+            self.session.reply(request, body())
 
-    async def _reply_later(self, request: OpenRequest, body: ResponseBody) -> None:
+    async def _reply_later(self, request: OpenRequest, body: Callable[[], ResponseBody]) -> None:
         try:
             await self.drain(request)
             if self.session.exchanges.get(request.id) is request:  # not cancelled in the meantime
-                self.session.reply(request, body)
+                self.session.reply(request, body())
         finally:
             self._handler_ended()
 
@@ -257,7 +258,7 @@ class Connection(SessionOutput):
         except BaseException as failure:  # the boundary: a notification has no response
             if is_cancellation(failure):
                 raise
-            _LOG.exception("the notification handler %s failed", getattr(call, "__qualname__", call))
+            log_failure(_LOG, failure, "the notification handler %s failed", getattr(call, "__qualname__", call))
             forget_frames(failure)
         finally:
             self._running_notifications -= 1
@@ -372,8 +373,7 @@ class Connection(SessionOutput):
 async def _with_span(clock: Callable[[], float], exchange: Exchange, call: Call, params: Any, context: Any) -> Any:
     """Call the handler of *exchange* within an OpenTelemetry span."""
     meta, request = read_meta(exchange.raw), exchange.request
-    uri = getattr(exchange.params, "uri", UNSET)
-    request_id = None if request is None else request.id
+    uri, request_id = getattr(exchange.params, "uri", UNSET), None if request is None else request.id
     operation = Operation(
         method=exchange.handler.method, revision=exchange.peer.revision, name=meta.name, uri=uri, request_id=request_id
     )

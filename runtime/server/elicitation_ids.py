@@ -46,12 +46,12 @@ class ElicitationIds:
         self._worker = worker
         worker.on(ElicitationAsked, self._asked_elsewhere)
 
-    def add(self, elicitation_id: str, principal: str) -> None:
-        """Note that the client *principal* got this id."""
+    def add(self, elicitation_id: str, principal: str, owner: str) -> None:
+        """Note that the client *principal*, of *owner*, got this id."""
         if self._note(elicitation_id, principal) and self._worker is not None:
             from mcpgen.runtime.server.cluster.worker_messages import ElicitationAsked  # noqa: PLC0415 (as above)
 
-            self._worker.send_later(None, ElicitationAsked(elicitation_id, principal))
+            self._worker.send_later(None, ElicitationAsked(elicitation_id, principal), owner=owner)
 
     def is_of_others(self, elicitation_id: str, principal: str) -> bool:
         """Whether other clients got this id, and *principal* did not."""

@@ -30,6 +30,7 @@ from mcpgen.runtime.protocol.envelope import error_json
 from mcpgen.runtime.protocol.exception_groups import sole_exception
 from mcpgen.runtime.protocol.newest import ErrorCode, methods
 from mcpgen.runtime.protocol.sent_values import sent_value_fault
+from mcpgen.runtime.server.failure_log import log_failure
 from mcpgen.runtime.server.functions.results import exception_text
 from mcpgen.runtime.server.functions.tools import ToolError
 
@@ -88,7 +89,7 @@ def as_request_error(failure: BaseException, what: str, *, debug: bool) -> Reque
             _LOG.info("%s was not finished: %s", what, failure)
             return _INTERNAL
         case _:
-            _LOG.error("%s failed", what, exc_info=failure)
+            log_failure(_LOG, failure, "%s failed", what)
             return _internal(failure) if debug else _INTERNAL
 
 
@@ -101,7 +102,7 @@ def error_body(exchange: Exchange, failure: BaseException, *, debug: bool) -> by
     if isinstance(failure, UnsupportedByPeer) and failure.peer == "client":
         return error_json(unsupported_error(exchange.peer, failure))
     if isinstance(failure, InvalidPayload):  # the request was valid, so the handler's own result or request is not
-        _LOG.error("%s failed", _name(exchange), exc_info=failure)
+        log_failure(_LOG, failure, "%s failed", _name(exchange))
         return error_json(_internal(failure) if debug else _INTERNAL)
     error = as_request_error(failure, _name(exchange), debug=debug)
     try:

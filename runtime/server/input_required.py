@@ -252,10 +252,10 @@ def resume_parked(
         # Keys that the handler never uses do no harm.
         exchange.earlier_responses = responses | state.answers
         session.start(exchange)
-    elif parked.response is not None:
-        _check_repeatable(request.peer, parked.response)
+    elif (response := parked.response) is not None:
+        _check_repeatable(request.peer, response)
         session.hold(request)
-        session.output.reply_in_turn(request, parked.response)
+        session.output.reply_in_turn(request, lambda: response)
     elif parked.is_resumed:
         if len(parked.duplicates) >= _MAX_DUPLICATES:
             reason = f"{_MAX_DUPLICATES} requests with this requestState have no response yet; wait for one of them"

@@ -61,8 +61,8 @@ class EngineTasks(Protocol):
         """Drop the expired tasks; return in how many seconds the next one expires."""
         ...
 
-    def forget(self, principal: str) -> None:
-        """Drop the tasks of a session that has ended."""
+    def forget(self, principal: str, *, is_over: bool = True) -> None:
+        """Drop the tasks of a session that has ended here; keep them unless it *is_over*: it goes on elsewhere."""
         ...
 
 

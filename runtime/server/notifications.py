@@ -146,7 +146,11 @@ def send_progress(exchange: Exchange, progress: float, total: float | None, mess
         if not isinstance(value, int | float) and (name == "progress" or value is not None):
             raise UsageError(f"`{name}` must be a number, not {value!r}")
     check_texts(message=message)
-    if not math.isfinite(progress) or (total is not None and not math.isfinite(total)):
+    try:
+        are_finite = math.isfinite(progress) and (total is None or math.isfinite(total))
+    except OverflowError as error:  # of a whole number
+        raise UsageError("`progress` and `total` must be less than 1.8e308") from error
+    if not are_finite:
         raise UsageError(f"`progress` and `total` must be finite numbers, not {progress} and {total}")
     request = exchange.request
     if request is None or exchange.has_ended or isinstance(request.progress_token, UnsetType):

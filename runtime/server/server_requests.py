@@ -214,7 +214,7 @@ def note_elicitation_id(session: ServerSession, params: bytes | UnsetType) -> No
         return
     found = msgspec.json.decode(params).get("elicitationId")
     if isinstance(found, str):
-        session.engine.elicitation_ids.add(found, session.principal)
+        session.engine.elicitation_ids.add(found, session.principal, session.owner)
 
 
 def _send(session: ServerSession, exchange: Exchange | None, request: ServerRequest) -> None:
@@ -275,7 +275,7 @@ def _collect(session: ServerSession, exchange: Exchange | None, request: ServerR
     # The params of this client have no id, but the handler may have chosen one, which is not for other clients.
     chosen = getattr(request.value, "elicitation_id", UNSET)
     if isinstance(chosen, str):
-        session.engine.elicitation_ids.add(chosen, session.principal)
+        session.engine.elicitation_ids.add(chosen, session.principal, session.owner)
     if exchange.task is not None:
         exchange.task.ask(exchange)
     else:

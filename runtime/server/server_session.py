@@ -292,7 +292,7 @@ class ServerSession:
         duplicates, resumed.duplicates = resumed.duplicates, []
         for each in duplicates:
             if each.session.exchanges.get(each.id) is each:  # not cancelled in the meantime
-                each.session.output.reply_in_turn(each, body)
+                each.session.output.reply_in_turn(each, lambda: body)
 
     def drop(self, request: OpenRequest) -> None:
         """Note that *request* gets no response, or none outside its batch; send the batch if that was the last."""
@@ -378,8 +378,8 @@ class ServerSession:
         self.is_closed = True
         self.disconnect_requests()
         self.stop_some()
-        if self.engine.tasks is not None and not self.keeps_tasks:
-            self.engine.tasks.forget(self.principal)
+        if self.engine.tasks is not None:
+            self.engine.tasks.forget(self.principal, is_over=not self.keeps_tasks)
         self._subscriptions = None
         self.keep(-self.kept_bytes)
 

@@ -39,9 +39,9 @@ class SessionOutput:
         """Count *size* bytes more with the request of an exchange; return whether there is room."""
         return True
 
-    def reply_in_turn(self, request: OpenRequest, body: ResponseBody, /) -> None:
-        """Answer *request*, for which no handler runs; wait while the client does not read."""
-        request.session.reply(request, body)
+    def reply_in_turn(self, request: OpenRequest, body: Callable[[], ResponseBody], /) -> None:
+        """Answer *request*, which has no handler, with what *body* returns; wait while the client does not read."""
+        request.session.reply(request, body())
 
     def drop(self, request: OpenRequest | None, /) -> None:
         """Note that *request*, or its batch, gets no response; None as for `respond`."""

@@ -40,6 +40,7 @@ from mcpgen.runtime.protocol.json_costs import JsonCosts
 from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.protocol.param_headers import InvalidParamHeader, Rule, param_headers_of
 from mcpgen.runtime.protocol.value_types import TooManyErrors, any_object, whole_numbers
+from mcpgen.runtime.server.failure_log import log_failure
 from mcpgen.runtime.server.functions.argument_costs import argument_costs
 from mcpgen.runtime.server.functions.awaitables import exit_refused, is_async, may_wait
 from mcpgen.runtime.server.functions.results import (
@@ -226,7 +227,7 @@ class Tool(Struct, frozen=True):
                 _LOG.error("%s returned %s", self.label, error)
                 text, reason = f"The tool {self.definition.name} failed", f"it returned {quoted(str(error))}"
             case _:
-                _LOG.error("%s failed", self.label, exc_info=error)
+                log_failure(_LOG, error, "%s failed", self.label)
                 text, reason = f"The tool {self.definition.name} failed", exception_text(error)
         return error_result(f"{text}: {reason}" if context is not None and context.debug else f"{text}.")
 

@@ -27,8 +27,9 @@ from mcpgen.runtime.protocol.missing_capabilities import missing_for_all
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.functions.worker_threads import CALLER
 from mcpgen.runtime.server.tasks.extension_task import ExtensionTask
-from mcpgen.runtime.server.tasks.lifecycle import answering, may_use
 from mcpgen.runtime.server.tasks.record_edit import timestamp
+from mcpgen.runtime.server.tasks.task_access import answering, may_use, no_such_task
+from mcpgen.runtime.server.tasks.task_contents import CONTENTS, contents_of, input_requests_of
 from mcpgen.runtime.server.tasks.task_store import MAX_READ_BYTES, briefs_of
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ MAX_LOOKS: Final = 100
 # How many tasks one stream can be about: each is looked up.
 MAX_TASK_IDS: Final = 100
 
+_GET: Final = bindings.methods.GET_TASK.name
+_STATUS: Final = bindings.methods.TASK_STATUS.name
 _UPDATE: Final = bindings.methods.UPDATE_TASK.name
 
 _decode_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -69,11 +72,6 @@ class _Update(Struct, rename="camel"):
 
     task_id: str
     input_responses: dict[str, Raw]
-
-
-class _InputRequest(Struct):
-    method: str
-    params: dict[str, Any] = {}
 
 
 _decode_update: Final = msgspec.json.Decoder(_Update).decode
@@ -117,6 +115,10 @@ class ExtensionTasks(bindings.ServerHandlers["BaseContext"]):
         self._extension = extension
         self._send = send
         self._tasks.on_change = self._notify
+        codec, get_task = extension.requests[_GET]
+        late = copy(codec)
+        late.result = partial(self._write_task, codec.result)
+        extension.requests[_GET] = late, get_task
         codec, _ = extension.requests[_UPDATE]
         lenient = copy(codec)
         lenient.params = partial(_read_update, codec.params)
@@ -131,7 +133,9 @@ class ExtensionTasks(bindings.ServerHandlers["BaseContext"]):
         return msgspec.json.encode({"resultType": "task", **self._task(record)})
 
     async def get_task(self, params: bindings.GetTaskRequestParams, context: BaseContext, /) -> bindings.GetTaskResult:
-        """Return a task.
+        """Return a task; `_write_task` adds what its status brings.
+
+        That may have megabytes, and the responses to many polls may wait for their turn.
 
         Raises:
             RequestError: The task does not exist, has expired, or belongs to another client.
@@ -142,9 +146,33 @@ class ExtensionTasks(bindings.ServerHandlers["BaseContext"]):
         """
         record = self._own(params.task_id, context)
         _require_capabilities(context.peer, record)
-        members = {"resultType": "complete", **self._detailed(record)}
+        contents = [CONTENTS[name] + (name,) for name in contents_of(record)]
+        members = {"resultType": "complete", **self._task(record), **{name: empty for _, empty, name in contents}}
         result: bindings.GetTaskResult = bindings.decode(msgspec.json.encode(members), bindings.GetTaskResult)
-        return result
+        return msgspec.structs.replace(result, **{field: empty for field, empty, _ in contents})
+
+    def _write_task(self, write: Callable[[Any], bytes], result: Any) -> bytes:
+        """Return the JSON of a *result* of `get_task`; *write* checks and writes what middleware has made.
+
+        Raises:
+            RequestError: The task has been removed in the meantime.
+        """
+        if not any(getattr(result, field, None) is empty for field, empty in CONTENTS.values()):
+            return write(result)
+        with answering():
+            record = self._tasks.store.get(result.task_id)
+        if record is None:
+            raise no_such_task()
+        contents = contents_of(record)
+        if timestamp(record.updated_ms) == result.last_updated_at:
+            late = {CONTENTS[name][0]: each for name, each in contents.items()}
+            return msgspec.json.encode(msgspec.structs.replace(result, **late))
+        members = {"resultType": "complete", **self._task(record), **contents}
+        if (
+            "inputRequests" in contents
+        ):  # for new ones, this client may lack a capability: it finds out when it polls again
+            members = {"resultType": "complete", **self._task(record), "status": "working"}
+        return msgspec.json.encode(members)
 
     async def update_task(
         self, params: bindings.UpdateTaskRequestParams, context: BaseContext, /
@@ -270,7 +298,6 @@ class ExtensionTasks(bindings.ServerHandlers["BaseContext"]):
         if self._extension is None or self._send is None or registry.revision(record.revision).era == "handshake":
             return
 
-        codec: Any = self._extension.outgoing(bindings.methods.TASK_STATUS)
         # The notification waits until all streams have it, and a result in a shared store is in no other memory.
         store = self._tasks.store
         is_left = store.is_shared and record.content_bytes > MAX_READ_BYTES
@@ -284,9 +311,8 @@ class ExtensionTasks(bindings.ServerHandlers["BaseContext"]):
         @cache  # a result may be large, and have many subscribers
         def parts() -> tuple[bytes, bytes]:
             """Return the message up to the first member of its params, and from there on."""
-            members = msgspec.json.encode(self._detailed(whole()))
-            params: Any = codec.params(bindings.decode(members, bindings.TaskStatusNotificationParams))
-            message = envelope.encode_notification(codec.method, params)
+            params = msgspec.json.encode({**self._task(whole()), **contents_of(whole())})
+            message = envelope.encode_notification(_STATUS, params)
             start = message.index(params) + 1
             return message[:start], message[start:]
 
@@ -299,7 +325,7 @@ class ExtensionTasks(bindings.ServerHandlers["BaseContext"]):
 
         @cache
         def requests() -> list[tuple[str, dict[str, Any]]]:
-            return _input_requests(whole())
+            return input_requests_of(whole())
 
         def suits(peer: Peer) -> bool:
             """Whether a stream may have the open requests of the task; if not, a poll names what is missing."""
@@ -315,19 +341,6 @@ class ExtensionTasks(bindings.ServerHandlers["BaseContext"]):
     def _principal(self, context: BaseContext) -> str:
         return self._tasks.principal(principal_of_user(_user(context)))
 
-    def _detailed(self, record: TaskRecord) -> Mapping[str, object]:
-        """Return a task with what its status brings.
-
-        Spec:
-            ext-tasks, "Task Status", "Task Execution Errors".
-        """
-        members = self._task(record)
-        if record.status == "input_required" and record.input_requests is not None:
-            members["inputRequests"] = Raw(record.input_requests)
-        elif record.status in {"completed", "failed"} and record.outcome is not None:
-            members["error" if record.outcome.is_error else "result"] = Raw(record.outcome.json)
-        return members
-
     def _task(self, record: TaskRecord) -> dict[str, object]:
         members: dict[str, object] = {
             "taskId": record.task_id,
@@ -342,16 +355,8 @@ class ExtensionTasks(bindings.ServerHandlers["BaseContext"]):
         return members
 
 
-def _input_requests(record: TaskRecord) -> list[tuple[str, dict[str, Any]]]:
-    """Return the method and the params of each request that the task has for the client."""
-    if record.input_requests is None:
-        return []
-    requests = msgspec.json.decode(record.input_requests, type=dict[str, _InputRequest])
-    return [(each.method, each.params) for each in requests.values()]
-
-
 def _require_capabilities(peer: Peer, record: TaskRecord) -> None:
-    missing = missing_for_all(peer, _input_requests(record))
+    missing = missing_for_all(peer, input_requests_of(record))
     if missing is not None:
         reason = "the task needs input, and the client has not declared the capabilities for it in this request"
         what = "the requests for input of this task"

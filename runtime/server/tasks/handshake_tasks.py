@@ -16,9 +16,10 @@ from msgspec import UNSET, UnsetType
 from mcpgen.generated.v2025_11_25 import models
 from mcpgen.generated.v2025_11_25.methods import REVISION, ErrorCode
 from mcpgen.runtime.errors import RequestError
-from mcpgen.runtime.server.tasks.lifecycle import TaskLifecycle, answering, may_use
+from mcpgen.runtime.server.tasks.lifecycle import TaskLifecycle
 from mcpgen.runtime.server.tasks.record_edit import timestamp
 from mcpgen.runtime.server.tasks.running_task import RunningTask, related
+from mcpgen.runtime.server.tasks.task_access import answering, may_use
 from mcpgen.runtime.server.tasks.task_store import NewTask, StoreFailed, cursor_behind, position_at
 
 if TYPE_CHECKING:

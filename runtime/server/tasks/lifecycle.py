@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import logging
 from base64 import urlsafe_b64encode
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -35,6 +34,7 @@ from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.tasks.record_edit import record_edit
 from mcpgen.runtime.server.tasks.running_task import MAX_STATUS_MESSAGE_CHARS, RunningTask, error_outcome
 from mcpgen.runtime.server.tasks.running_totals import RunningCall, RunningTotals
+from mcpgen.runtime.server.tasks.task_access import answering, may_use, no_such_task
 from mcpgen.runtime.server.tasks.task_store import (
     FREE_OUTCOME_BYTES,
     Outcome,
@@ -46,13 +46,13 @@ from mcpgen.runtime.server.tasks.task_store import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable
 
     from mcpgen.runtime.server.access import Access
     from mcpgen.runtime.server.tasks.running_task import Change
     from mcpgen.runtime.server.tasks.task_store import NewTask, TaskStore
 
-__all__ = ["REQUEST_CANCELLED", "TaskLifecycle", "answering", "may_use"]
+__all__ = ["REQUEST_CANCELLED", "RETRY_SECONDS", "TaskLifecycle"]
 
 # A cancelled request gets no answer, so neither MCP nor JSON-RPC has a code for it. But a `tasks/result` that waits for
 # a cancelled task needs an answer. This is the code of the Language Server Protocol, outside of JSON-RPC's range.
@@ -63,6 +63,9 @@ ID_BYTES: Final = 32
 
 CANCELLED: Final = error_outcome(REQUEST_CANCELLED, "The task was cancelled")
 EXPIRED: Final = error_outcome(ErrorCode.INVALID_PARAMS, "The task has expired")
+
+# Until a store that failed is tried again.
+RETRY_SECONDS: Final = 1.0
 
 # Two processes rarely change one task at once, and each of them retries at once.
 _MAX_RETRIES: Final = 100
@@ -204,6 +207,15 @@ class TaskLifecycle:
                 self._end(task_id, None, record.outcome)
         return following
 
+    def seconds_to_expiry(self) -> float | None:
+        """Do what `tidy` does; return in how many seconds to call this again, also if the store fails now."""
+        try:
+            following = self.tidy()
+        except StoreFailed as failure:
+            _logger.warning("the task store failed: %s", failure)
+            return RETRY_SECONDS
+        return None if following is None else following - self.clock()
+
     def principal(self, name: str) -> str:
         """Return the principal for a client that the transport calls *name*; each view has principals of its own."""
         return f"{self.view} {name}" if self.view else name
@@ -235,7 +247,7 @@ class TaskLifecycle:
         is_alive = record is not None and self._now_ms() < record.expires_ms  # many expire in several steps
         if record is None or not is_alive or record.principal != principal or record.revision != revision:
             _logger.info("the client %r asked for a task that does not exist, or that another client owns", principal)
-            raise RequestError(ErrorCode.INVALID_PARAMS, "There is no such task; it may have expired")
+            raise no_such_task()
         if not may_use(record, access):
             raise RequestError(ErrorCode.INVALID_REQUEST, "the access token lacks a scope that the task needs")
         return record
@@ -270,13 +282,21 @@ class TaskLifecycle:
             if outcome is None or status is None:
                 raise
             _logger.warning("the end of task %s cannot be stored yet; the server tries again: %s", task_id[:8], failure)
-            self._unsaved.setdefault(task_id, _Unsaved(status, message, outcome))
+            self._unsaved.setdefault(task_id, self._for_later(_Unsaved(status, message, outcome)))
             running = self.running.get(task_id)
             if running is not None:
                 running.has_ended = True
             if self.on_unsaved is not None:
                 self.on_unsaved()
             return None
+
+    def _for_later(self, end: _Unsaved) -> _Unsaved:
+        """Return the *end* of a task, or that it has failed if the ends that are not stored keep too many bytes."""
+        size, kept = len(end.outcome.json), sum(len(each.outcome.json) for each in self._unsaved.values())
+        if not kept or size <= FREE_OUTCOME_BYTES or kept + size <= self.limits.max_running_bytes:
+            return end
+        reason = "The result could not be stored, and the results that wait for the task store keep too many bytes"
+        return _Unsaved("failed", reason, error_outcome(ErrorCode.INTERNAL_ERROR, reason))
 
     def is_unsaved(self, task_id: str) -> bool:
         """Whether the store has not taken the end of a task yet."""
@@ -373,24 +393,3 @@ class TaskLifecycle:
     def _now_ms(self) -> int:
         # Rounded, not truncated: a timer that fires at the time that `expire` returned must not be a millisecond early.
         return round(self.clock() * 1000)
-
-
-def may_use(record: TaskRecord, access: Access | None) -> bool:
-    """Return whether a client with *access* may use the task; None for one that needs no access token."""
-    return access is None or not record.scopes or not access.missing(record.scopes)
-
-
-@contextmanager
-def answering() -> Generator[None]:
-    """Answer the request that is served with an error if the store fails or is full.
-
-    Raises:
-        RequestError: The store has failed, or has no room.
-    """
-    try:
-        yield
-    except StoreFull as full:
-        raise RequestError(ErrorCode.INTERNAL_ERROR, f"The task store is full: {full}; try again later") from None
-    except StoreFailed as failure:
-        _logger.warning("the task store failed: %s", failure)
-        raise RequestError(ErrorCode.INTERNAL_ERROR, "The task store failed; try again later") from None

@@ -32,6 +32,7 @@ from mcpgen.runtime.server.interfaces import NOT_DEFERRED
 from mcpgen.runtime.server.ledger import request_bytes
 from mcpgen.runtime.server.tasks.extension_tasks import EXTENSION, ExtensionTasks, principal_of_user
 from mcpgen.runtime.server.tasks.handshake_tasks import Tasks
+from mcpgen.runtime.server.tasks.task_access import body_of
 from mcpgen.runtime.server.tasks.task_augmentation import asks_for_task, requested_task, runs_as_task
 from mcpgen.runtime.server.tasks.task_store import NewTask, StoreFailed, TaskCall, briefs_of, forget_all
 from mcpgen.runtime.server.tasks.task_worker import TaskWorker, new_worker, stop_detached
@@ -60,7 +61,6 @@ class TaskRequests:
     Args:
         tasks: The tasks.
         support: Returns whether the tool of a name may, must or must not be a task.
-        clock: That of the tasks.
         defers: Returns whether the function of a tool decides by itself, with `Context.defer`, when it becomes a task.
 
     Attributes:
@@ -73,13 +73,11 @@ class TaskRequests:
         tasks: Tasks,
         support: Callable[[str], TaskSupport],
         *,
-        clock: Callable[[], float],
         defers: Callable[[str], bool] | None = None,
     ) -> None:
         self._tasks = tasks
         self._support = support
         self._defers = defers
-        self._clock = clock
         self._principals: set[str] = set()  # of sessions and pipes that have created tasks
         self._worker: TaskWorker | None = None
         self.extension: ExtensionTasks = ExtensionTasks(tasks)
@@ -203,14 +201,15 @@ class TaskRequests:
 
     def seconds_to_expiry(self) -> float | None:
         """Drop the expired tasks; return in how many seconds the next one expires."""
-        expiry = self._tasks.tidy()
-        return None if expiry is None else expiry - self._clock()
+        return self._tasks.seconds_to_expiry()
 
-    def forget(self, principal: str) -> None:
-        """Drop the tasks of a session that has ended."""
+    def forget(self, principal: str, *, is_over: bool = True) -> None:
+        """Drop the tasks of a session that has ended here; keep them unless it *is_over*: it goes on elsewhere."""
         own = self._tasks.principal(principal)
         if own in self._principals:
             self._principals.discard(own)
+            if not is_over:
+                return
             self._tasks.stop_all(own)
             if self._worker is None or not self._worker.forget(own):
                 forget_all(self._tasks.store, [own])
@@ -340,7 +339,7 @@ class TaskRequests:
 
     def _result(self, session: ServerSession, request: OpenRequest, params: Any) -> None:
         def deliver(outcome: Outcome) -> None:
-            session.output.reply_in_turn(request, ResponseBody(outcome.json, is_error=outcome.is_error))
+            session.output.reply_in_turn(request, body_of(self._tasks.store, params.task_id, outcome))
 
         session.hold(request)
         principal = self._principal(session, request.peer)
@@ -377,7 +376,7 @@ def serve_tasks(
     clock = steady_clock(time.time, time.monotonic)
     worker = new_worker(f"view {sha256(view_name.encode()).hexdigest()}" if view_name else "")
     tasks = Tasks(store, clock=clock, random_bytes=secrets.token_bytes, limits=limits, worker=worker)
-    return TaskRequests(tasks, support, clock=clock, defers=defers)
+    return TaskRequests(tasks, support, defers=defers)
 
 
 def steady_clock(wall: Callable[[], float], monotonic: Callable[[], float]) -> Callable[[], float]:

@@ -40,6 +40,7 @@ from mcpgen.runtime.server.fair_turns import REQUEST_COST_BYTES
 from mcpgen.runtime.server.functions.worker_threads import CALLER, Caller
 from mcpgen.runtime.server.ledger import request_bytes
 from mcpgen.runtime.server.tasks.extension_task import ExtensionTask
+from mcpgen.runtime.server.tasks.lifecycle import RETRY_SECONDS
 from mcpgen.runtime.server.tasks.running_task import RunningTask, error_outcome
 from mcpgen.runtime.server.tasks.task_store import MAX_READ_BYTES, StoreFailed, forget, forget_all
 from mcpgen.runtime.transports.event_loops import next_turn
@@ -61,9 +62,6 @@ _SYNC_SECONDS: Final = 0.5
 
 # How many tasks of dead workers are taken over in one turn of the event loop. With Redis, each takes a millisecond.
 _MAX_TAKEN: Final = 32
-
-# Until a store that failed is tried again.
-_RETRY_SECONDS: Final = 1.0
 
 _LOST: Final = "The process that ran the task has ended"
 
@@ -254,7 +252,10 @@ class TaskWorker:
             more = None if self.on_tick is None else self.on_tick()
         except StoreFailed as failure:
             _LOG.warning("the task store failed: %s", failure)
-            return _RETRY_SECONDS
+            return RETRY_SECONDS
+        except Exception:  # noqa: BLE001 (what the store holds is not valid; other tasks must go on)
+            _LOG.exception("a task could not be looked at; the server tries again")
+            return RETRY_SECONDS
         return min([*due, *([] if more is None else [more])], default=None)
 
     def _sync(self) -> bool:

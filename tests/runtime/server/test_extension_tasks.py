@@ -26,8 +26,10 @@ from mcpgen.generated.extensions import tasks
 from mcpgen.generated.v2026_07_28 import ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
 from mcpgen.runtime.server.fair_turns import FairTurns
 from mcpgen.runtime.server.functions.worker_threads import CALLER, Caller
+from mcpgen.runtime.server.tasks import extension_tasks
 from mcpgen.runtime.server.tasks.extension_tasks import MAX_LOOKS, MAX_TASK_IDS, ExtensionTasks
 from mcpgen.runtime.server.tasks.lifecycle import TaskLifecycle
+from mcpgen.runtime.server.tasks.task_contents import contents_of
 from mcpgen.runtime.server.tasks.task_store import MAX_READ_BYTES, Outcome, TaskRecord
 from tests.patience import PATIENCE_SECONDS
 
@@ -240,6 +242,27 @@ async def test_a_task_completes_with_the_result_of_its_call() -> None:
     assert ("complete", "2 baked") == (found["result"]["resultType"], found["result"]["content"][0]["text"])
     assert not {"error", "inputRequests"} & set(found)
     assert "io.modelcontextprotocol/related-task" not in found["result"]["_meta"]
+
+
+async def test_a_poll_keeps_nothing_of_a_result_while_its_response_waits() -> None:
+    bakery, kept = Bakery(), list[int]()
+
+    @bakery.server.tool(task=True)
+    async def write() -> str:
+        return "x" * 100_000
+
+    @bakery.server.middleware
+    async def measure(params: Any, context: Context, call_next: Any) -> Any:
+        result = await call_next(params, context)
+        kept.extend([len(msgspec.json.encode(result))] if context.method == "tasks/get" else [])
+        return result
+
+    async with connected(bakery) as client:
+        peer = Peer(client)
+        found = await peer.end_of(await peer.create("write"))
+
+    assert "x" * 100_000 == found["result"]["content"][0]["text"]
+    assert max(kept) < 1000
 
 
 @spec("ext-tasks", f"{PAGE}#task-status-notifications")
@@ -576,17 +599,16 @@ async def test_each_look_at_tasks_of_other_processes_reads_some_of_them_in_turn(
 
 async def test_a_change_is_encoded_once_for_all_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     bakery, watcher, encoded = Bakery(), Watcher(), list[str]()
-    detailed = ExtensionTasks._detailed
 
-    def counted(handlers: ExtensionTasks, record: TaskRecord) -> Any:
+    def counted(record: TaskRecord) -> Any:
         encoded.append(record.status)
-        return detailed(handlers, record)
+        return contents_of(record)
 
     async with connect(bakery.server, extensions=[Extension(tasks, handlers=watcher)]) as client:
         task = await Peer(client).create("slow")
         wanted = tasks.SubscriptionFilter(task_ids=[task])
         async with client.listen(wanted), client.listen(wanted), client.listen(wanted):
-            monkeypatch.setattr(ExtensionTasks, "_detailed", counted)
+            monkeypatch.setattr(extension_tasks, "contents_of", counted)
             bakery.gate.set()
             with anyio.fail_after(PATIENCE_SECONDS):
                 while True:

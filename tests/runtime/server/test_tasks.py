@@ -123,7 +123,7 @@ NO_TASK = (-32602, "There is no such task; it may have expired")
 
 @pytest.mark.spec("2025-11-25", f"{TASKS}#server-capabilities")
 def test_a_server_declares_listing_cancelling_and_the_requests_that_may_be_tasks() -> None:
-    requests = TaskRequests(Bench().tasks, lambda _name: "optional", clock=lambda: START)
+    requests = TaskRequests(Bench().tasks, lambda _name: "optional")
 
     assert {"tasks": {"cancel": {}, "list": {}, "requests": {"tools": {"call": {}}}}} == requests.capabilities
 
