@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mcpgen.runtime.http.server.client_address import Client
+    from mcpgen.runtime.http.server.http_request import HttpRequest
     from mcpgen.runtime.http.server.http_session import HttpSession
     from mcpgen.runtime.protocol.messages import Batch, Malformed, Message, Request
     from mcpgen.runtime.transports.spawner import Spawner
@@ -56,32 +57,28 @@ class SharedState(Protocol):
         """Read the session that the *headers* of *client* name, unless this worker has a copy that can be trusted."""
         ...
 
-    async def relay_retry(  # noqa: PLR0913 (the parts of a request)
-        self,
-        request_state: str,
-        headers: Mapping[str, str],
-        client: Client,
-        body: bytes,
-        *,
-        receive: _Receive,
-        send: _Send,
-    ) -> bool:
+    async def relay_retry(self, request_state: str, post: HttpRequest) -> bool:
         """Have the retry of a stateless client answered by the worker whose handler waits for it.
 
         Return False if that is this worker, or has ended.
         """
         ...
 
-    async def relay_result(
-        self, headers: Mapping[str, str], client: Client, body: bytes, receive: _Receive, send: _Send
-    ) -> bool:
+    async def relay_result(self, post: HttpRequest) -> bool:
         """Have a ``tasks/result`` answered by the home of its session, which gets the messages of the task.
 
         Return False if that is this worker, or has ended.
         """
         ...
 
-    async def relay_stream(self, headers: Mapping[str, str], client: Client, receive: _Receive, send: _Send) -> bool:
+    async def relay_stream(
+        self,
+        headers: Mapping[str, str],
+        client: Client,
+        receive: _Receive,
+        send: _Send,
+        on_abort: Callable[[], object] | None,
+    ) -> bool:
         """Have a GET answered by the worker that has the stream; return False if that is this worker."""
         ...
 
