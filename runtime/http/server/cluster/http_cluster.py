@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from mcpgen.runtime.http.server.app_state import AppState
-    from mcpgen.runtime.http.server.http_request import HttpRequest
     from mcpgen.runtime.http.server.http_session import HttpSession
     from mcpgen.runtime.http.server.legacy_sse import LegacySse
     from mcpgen.runtime.http.server.responses import Receive, Scope, Send
+    from mcpgen.runtime.http.server.shared_state import RelayedPost
     from mcpgen.runtime.protocol.messages import Message, Request
     from mcpgen.runtime.server.cluster.cluster import Cluster
     from mcpgen.runtime.transports.spawner import Spawner
@@ -295,7 +295,7 @@ class HttpCluster:
         finally:
             ticket.release()
 
-    async def relay_retry(self, request_state: str, post: HttpRequest) -> bool:
+    async def relay_retry(self, request_state: str, post: RelayedPost) -> bool:
         """Have the retry of a stateless client answered by the worker whose handler waits for it.
 
         Return False if that is this worker, or has ended.
@@ -308,7 +308,7 @@ class HttpCluster:
         await self._join()
         return target != self._worker.number and await self._forward_post(target, post)
 
-    async def relay_result(self, post: HttpRequest) -> bool:
+    async def relay_result(self, post: RelayedPost) -> bool:
         """Have a ``tasks/result`` answered by the home of its session, which gets the messages of the task.
 
         Return False if that is this worker, or has ended.
@@ -316,7 +316,7 @@ class HttpCluster:
         copy = self._state.sessions.find(post.headers.get(http.SESSION, ""), post.client.user)
         return copy is not None and not _shared(copy).is_home and await self._forward_post(_shared(copy).home, post)
 
-    async def _forward_post(self, target: int, post: HttpRequest) -> bool:
+    async def _forward_post(self, target: int, post: RelayedPost) -> bool:
         request = self._relayed("post", post.headers, post.client, post.body)
         if post.ticket is not None:
             post.ticket.on_give_way = partial(self._relay.end, request.relay)
