@@ -43,7 +43,7 @@ async def get(  # noqa: PLR0913, PLR0917 (of `PostRequest`)
     on_abort: Callable[[], object] | None,
 ) -> None:
     """Open or resume a stream of a session, and send its messages until the client disconnects."""
-    if state.cluster is not None and await state.cluster.relay_stream(headers, client, receive, send):
+    if state.cluster is not None and await state.cluster.relay_stream(headers, client, receive, send, on_abort):
         return
     session = await _find_session(state, headers, client.user, send)
     if session is None:

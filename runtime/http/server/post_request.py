@@ -218,10 +218,9 @@ class PostRequest(HttpRequest, eq=False):
                 return True
             await cluster.prepare(self.headers, self.client)
             if isinstance(message, Request) and message.method == "tasks/result" and self.open_ticket() is not None:
-                return await cluster.relay_result(self.headers, self.client, self.body, self.receive, self.send)
+                return await cluster.relay_result(self)
         elif meta is not None and meta.request_state is not UNSET and self.open_ticket() is not None:
-            state, receive, send = str(meta.request_state), self.receive, self.send
-            return await cluster.relay_retry(state, self.headers, self.client, self.body, receive=receive, send=send)
+            return await cluster.relay_retry(str(meta.request_state), self)
         return False
 
     def _is_stateless(self, message: Message | Batch | Malformed, meta: RequestMeta | None) -> bool:

@@ -10,15 +10,36 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.http.server.client_address import Client
     from mcpgen.runtime.http.server.http_session import HttpSession
+    from mcpgen.runtime.http.server.open_requests import Ticket
     from mcpgen.runtime.protocol.messages import Batch, Malformed, Message, Request
     from mcpgen.runtime.transports.spawner import Spawner
 
-__all__ = ["SharedState"]
+__all__ = ["RelayedPost", "SharedState"]
 
 # As in `responses`, which needs this module's users.
 _Scope: TypeAlias = MutableMapping[str, Any]
 _Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 _Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+class RelayedPost(Protocol):
+    """What a cluster needs of a POST that another worker answers: of an `HttpRequest`, which has more."""
+
+    headers: Mapping[str, str]
+    client: Client
+    scope: _Scope
+    body: bytes
+    ticket: Ticket | None
+
+    @property
+    def receive(self) -> _Receive:
+        """That of ASGI."""
+        ...
+
+    @property
+    def send(self) -> _Send:
+        """That of ASGI."""
+        ...
 
 
 class SharedState(Protocol):
@@ -56,32 +77,28 @@ class SharedState(Protocol):
         """Read the session that the *headers* of *client* name, unless this worker has a copy that can be trusted."""
         ...
 
-    async def relay_retry(  # noqa: PLR0913 (the parts of a request)
-        self,
-        request_state: str,
-        headers: Mapping[str, str],
-        client: Client,
-        body: bytes,
-        *,
-        receive: _Receive,
-        send: _Send,
-    ) -> bool:
+    async def relay_retry(self, request_state: str, post: RelayedPost) -> bool:
         """Have the retry of a stateless client answered by the worker whose handler waits for it.
 
         Return False if that is this worker, or has ended.
         """
         ...
 
-    async def relay_result(
-        self, headers: Mapping[str, str], client: Client, body: bytes, receive: _Receive, send: _Send
-    ) -> bool:
+    async def relay_result(self, post: RelayedPost) -> bool:
         """Have a ``tasks/result`` answered by the home of its session, which gets the messages of the task.
 
         Return False if that is this worker, or has ended.
         """
         ...
 
-    async def relay_stream(self, headers: Mapping[str, str], client: Client, receive: _Receive, send: _Send) -> bool:
+    async def relay_stream(
+        self,
+        headers: Mapping[str, str],
+        client: Client,
+        receive: _Receive,
+        send: _Send,
+        on_abort: Callable[[], object] | None,
+    ) -> bool:
         """Have a GET answered by the worker that has the stream; return False if that is this worker."""
         ...
 

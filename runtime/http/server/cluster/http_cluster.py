@@ -10,7 +10,7 @@ from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.server import get_delete_request
 from mcpgen.runtime.http.server.auth.token_verifier import access_bytes
 from mcpgen.runtime.http.server.client_address import Client
-from mcpgen.runtime.http.server.cluster.request_relay import RelayLost, RequestRelay
+from mcpgen.runtime.http.server.cluster.request_relay import RelayClient, RelayLost, RequestRelay
 from mcpgen.runtime.http.server.cluster.session_copies import SessionCopies
 from mcpgen.runtime.http.server.cluster.shared_events import SharedEvents
 from mcpgen.runtime.http.server.cluster.shared_rates import SharedRates
@@ -18,6 +18,7 @@ from mcpgen.runtime.http.server.cluster.shared_session import SharedHttpSession,
 from mcpgen.runtime.http.server.cluster.shared_shares import SharedShares
 from mcpgen.runtime.http.server.cluster.state_keys import StateKeys
 from mcpgen.runtime.http.server.post_request import PostRequest
+from mcpgen.runtime.http.server.responses import abort_of
 from mcpgen.runtime.http.server.session_table import random_id
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol import headers as http
@@ -36,12 +37,13 @@ from mcpgen.runtime.server.input_required import process_of_state
 from mcpgen.runtime.server.notifications import CANCELLED, brief_cancellation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from mcpgen.runtime.http.server.app_state import AppState
     from mcpgen.runtime.http.server.http_session import HttpSession
     from mcpgen.runtime.http.server.legacy_sse import LegacySse
     from mcpgen.runtime.http.server.responses import Receive, Scope, Send
+    from mcpgen.runtime.http.server.shared_state import RelayedPost
     from mcpgen.runtime.protocol.messages import Message, Request
     from mcpgen.runtime.server.cluster.cluster import Cluster
     from mcpgen.runtime.transports.spawner import Spawner
@@ -244,7 +246,14 @@ class HttpCluster:
         """End a session in all workers."""
         await self._copies.end(session.id)
 
-    async def relay_stream(self, headers: Mapping[str, str], client: Client, receive: Receive, send: Send) -> bool:
+    async def relay_stream(
+        self,
+        headers: Mapping[str, str],
+        client: Client,
+        receive: Receive,
+        send: Send,
+        on_abort: Callable[[], object] | None,
+    ) -> bool:
         """Have a GET answered by the worker that has the stream; return False if that is this worker."""
         session_id, last_event_id = headers.get(http.SESSION), headers.get("last-event-id")
         if session_id is None or self._state.unsupported_revision(headers) is not None:
@@ -262,7 +271,7 @@ class HttpCluster:
             if last_event_id is None and await self._worker.is_leaving(target):
                 await self._copies.move_home(_shared(copy), target)
                 continue
-            if await self._forward_stream(target, request, receive, send):
+            if await self._forward_stream(target, request, RelayClient(receive, send, on_abort)):
                 return True
             if await self._worker.is_alive(target):
                 raise ClusterUnavailable("the worker that has the stream cannot be reached now")
@@ -274,29 +283,20 @@ class HttpCluster:
             await self._copies.move_home(_shared(copy), target)
         raise ClusterUnavailable("the stream of the session is being moved to another worker")
 
-    async def _forward_stream(self, target: int, request: RelayedRequest, receive: Receive, send: Send) -> bool:
+    async def _forward_stream(self, target: int, request: RelayedRequest, client: RelayClient) -> bool:
         """Relay a request for a stream, which counts as open here, too; return False if *target* does not listen."""
         ticket = self._state.open_ticket(_client(request), request.headers, is_stream=True)
         if ticket is None:
             raise ClusterUnavailable(self._state.refusal)
         try:
             ticket.on_give_way = partial(self._relay.end, request.relay)
-            return await self._relay.forward(target, request, receive, send)
+            return await self._relay.forward(target, request, client)
         except RelayLost:
             raise ClusterUnavailable("the worker that has the stream has ended") from None
         finally:
             ticket.release()
 
-    async def relay_retry(  # noqa: PLR0913 (the parts of a request)
-        self,
-        request_state: str,
-        headers: Mapping[str, str],
-        client: Client,
-        body: bytes,
-        *,
-        receive: Receive,
-        send: Send,
-    ) -> bool:
+    async def relay_retry(self, request_state: str, post: RelayedPost) -> bool:
         """Have the retry of a stateless client answered by the worker whose handler waits for it.
 
         Return False if that is this worker, or has ended.
@@ -307,26 +307,26 @@ class HttpCluster:
         if not token or target is None or process == self._state.engine.process:
             return False
         await self._join()
-        if target == self._worker.number:
-            return False
-        return await self._forward(target, self._relayed("post", headers, client, body), receive, send)
+        return target != self._worker.number and await self._forward_post(target, post)
 
-    async def relay_result(
-        self, headers: Mapping[str, str], client: Client, body: bytes, receive: Receive, send: Send
-    ) -> bool:
+    async def relay_result(self, post: RelayedPost) -> bool:
         """Have a ``tasks/result`` answered by the home of its session, which gets the messages of the task.
 
         Return False if that is this worker, or has ended.
         """
-        copy = self._state.sessions.find(headers.get(http.SESSION, ""), client.user)
-        if copy is None or _shared(copy).is_home:
-            return False
-        return await self._forward(_shared(copy).home, self._relayed("post", headers, client, body), receive, send)
+        copy = self._state.sessions.find(post.headers.get(http.SESSION, ""), post.client.user)
+        return copy is not None and not _shared(copy).is_home and await self._forward_post(_shared(copy).home, post)
 
-    async def _forward(self, target: int, request: RelayedRequest, receive: Receive | None, send: Send) -> bool:
+    async def _forward_post(self, target: int, post: RelayedPost) -> bool:
+        request = self._relayed("post", post.headers, post.client, post.body)
+        if post.ticket is not None:
+            post.ticket.on_give_way = partial(self._relay.end, request.relay)
+        return await self._forward(target, request, RelayClient(post.receive, post.send, abort_of(post.scope)))
+
+    async def _forward(self, target: int, request: RelayedRequest, client: RelayClient) -> bool:
         """Relay a request that only *target* can answer; return False if that worker has ended."""
         try:
-            if await self._relay.forward(target, request, receive, send):
+            if await self._relay.forward(target, request, client):
                 return True
         except RelayLost as lost:  # with its worker, or with the connection for messages
             _LOG.debug("a relayed request got no response: %r", lost)
@@ -343,7 +343,8 @@ class HttpCluster:
         if number is None or number == self._worker.number:
             return False
         await self._join()
-        return await self._forward(number, self._relayed("message", headers, client, body, query), None, send)
+        request = self._relayed("message", headers, client, body, query)
+        return await self._forward(number, request, RelayClient(None, send, abort_of(scope)))
 
     def new_stream_id(self) -> str:
         """Return the id of a session of HTTP+SSE, which names this worker."""

@@ -2,7 +2,8 @@
 
 Theory of operation. The worker with the client sends the request as one message. The other worker serves it as if it
 had arrived there: to its code, a relay is an ASGI server. Each part of the response is a message, and the next part is
-sent when the client has got the one before. So a slow client slows the handler down, and at most one part waits.
+sent when the client has got the one before. So a slow client slows the handler down, and at most one part waits. It
+counts where the client is: the other worker may have ended the response already, and many workers may send parts.
 
 A request is sent once only, because its function may have begun even if no response comes. If a message may have been
 lost, both sides end the relay.
@@ -12,12 +13,13 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import anyio
 from msgspec import Struct, field
 
 from mcpgen.runtime.http.server import responses
+from mcpgen.runtime.http.server.response_buffer import SMALL_BYTES, ResponseBuffer
 from mcpgen.runtime.http.server.timeouts import with_timeout
 from mcpgen.runtime.server.cluster.cluster import ClusterUnavailable
 from mcpgen.runtime.server.cluster.worker_messages import RelayedRequest, RelayEnded, RelayPart, RelayWritten
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.server.responses import Receive, Send
     from mcpgen.runtime.server.cluster.worker import ClusterWorker
 
-__all__ = ["RelayLost", "RequestRelay"]
+__all__ = ["RelayClient", "RelayLost", "RequestRelay"]
 
 # Redis closes the connection of a listener that has 32 MiB to read, so one message is far smaller.
 _PART_BYTES: Final = 512 * 1024
@@ -45,18 +47,34 @@ class RelayLost(Exception):  # noqa: N818 (not an error of the caller)
     """The other worker took the request, and ended before it sent a response."""
 
 
+class RelayClient(NamedTuple):
+    """The client of a request that is relayed, where it is connected.
+
+    Attributes:
+        receive: Of ASGI; None if a disconnect changes nothing.
+        send: Of ASGI.
+        on_abort: Closes the connection without sending what waits, if the ASGI server can.
+    """
+
+    receive: Receive | None
+    send: Send
+    on_abort: Callable[[], object] | None
+
+
 class _Side(Struct, eq=False):
     """One side of a relay.
 
     Attributes:
         other: The number of the other worker.
         parts: What has arrived.
+        response: Counts the part that the client has not read, where the client is; None at the other worker.
         is_written: Whether the client has got the last part that was sent.
         has_ended: Whether nothing more will arrive, or be read.
         arrived: Set when any of these has changed.
     """
 
     other: int
+    response: ResponseBuffer | None = None
     parts: list[RelayPart] = []
     is_written: bool = False
     has_ended: bool = False
@@ -105,9 +123,10 @@ class RequestRelay:
             each.end()
 
     def end(self, relay: int) -> None:
-        """End the relay of a request that was sent from here."""
+        """End the relay of a request that was sent from here; if its client does not read, close the connection."""
         side = self._sent.get(relay)
-        if side is not None:
+        if side is not None and side.response is not None:
+            side.response.give_way()
             side.end()
 
     def new_number(self) -> int:
@@ -115,56 +134,81 @@ class RequestRelay:
         self._count += 1
         return self._count
 
-    async def forward(self, target: int, request: RelayedRequest, receive: Receive | None, send: Send) -> bool:
+    async def forward(self, target: int, request: RelayedRequest, client: RelayClient) -> bool:
         """Have *target* answer *request*; return False if that worker does not listen.
 
         Raises:
             RelayLost: It ended before it sent a response.
-            ClusterUnavailable: The request could not be sent.
+            ClusterUnavailable: The request could not be sent, or there is no room for its response.
             ClientDisconnected: The client has disconnected, or the worker ended before its response was complete.
         """
-        side = self._sent[request.relay] = _Side(target)
+        _, owner, _ = request.client
+        response = ResponseBuffer(_PART_BYTES, unread=self._state.unread, owner=owner)
+        side = self._sent[request.relay] = _Side(target, response)
         watch = None
         try:
             if not await self._worker.send(target, request):
                 return False
-            if receive is not None:
+            if client.receive is not None:
                 spawner = await self._state.open()
-                watch = spawner.start(_watch_for_disconnect, receive, side)
-            await self._pass_on(side, request.relay, send)
+                watch = spawner.start(_watch_for_disconnect, client.receive, side)
+            await self._pass_on(side, response, request.relay, client)
         except BaseException:  # also if the ASGI server cancels this
             self._worker.send_later(target, RelayEnded(self._worker.number, request.relay))
             raise
         finally:
             del self._sent[request.relay]
+            response.close()
             if watch is not None:
                 watch.cancel()
         return True
 
-    async def _pass_on(self, side: _Side, relay: int, send: Send) -> None:
+    async def _pass_on(self, side: _Side, response: ResponseBuffer, relay: int, client: RelayClient) -> None:
         """Send the parts of the response until the last one."""
         has_begun = False
         while True:
             await self._wait(side, lambda: bool(side.parts))
-            if not side.parts:
+            if not side.parts or response.has_ended:
                 if has_begun:
                     raise responses.ClientDisconnected("a relayed response is cut off: its worker or client is gone")
                 raise RelayLost
             part = side.parts.pop(0)
             if not part.status and not has_begun:
                 raise RelayLost
+            response.write(part.body)
+            if response.is_disconnected and not has_begun:
+                raise ClusterUnavailable("clients leave too many bytes unread (max_unread_bytes)")
+            response.on_abort = client.on_abort
             try:
                 if not has_begun:
-                    await send({"type": "http.response.start", "status": part.status, "headers": part.headers})
+                    await client.send({"type": "http.response.start", "status": part.status, "headers": part.headers})
                     has_begun = True
-                message = {"type": "http.response.body", "body": part.body, "more_body": part.more}
-                await with_timeout(self._state.limits.write_seconds, send(message))
+                more = part.more
+                del part  # or each of thousands of streams would keep its last part until the next one
+                await self._send(response, client.send, more=more)
             except (OSError, TimeoutError) as error:
                 raise responses.ClientDisconnected("a client disconnected from a relayed response") from error
-            if not part.more:
+            if not more:
                 return
-            del part, message  # or each of thousands of streams would keep its last part until the next one
             await self._worker.send(side.other, RelayWritten(self._worker.number, relay))
+
+    async def _send(self, response: ResponseBuffer, send: Send, *, more: bool) -> None:
+        """Send what *response* holds; return when the client has read nearly all of it, if it is large.
+
+        Raises:
+            OSError: There is no room for it any more.
+            TimeoutError: The client does not read.
+        """
+        seconds, is_large = self._state.limits.write_seconds, response.waiting_bytes > SMALL_BYTES
+        if not response.is_disconnected:
+            response.is_sending = True
+            await with_timeout(seconds, send(_part(response.take(), more=more or is_large)))
+            if is_large:
+                await with_timeout(seconds, send(_part(b"", more=more)))  # returns when nearly all was read
+        if response.is_disconnected:
+            raise OSError("the client of a relayed request left too many bytes unread")
+        response.is_sending = False
+        response.sent()
 
     async def _wait(self, side: _Side, is_done: Callable[[], bool]) -> None:
         """Return when *is_done*, when the relay has ended, or when the other worker has."""
@@ -287,3 +331,7 @@ async def _watch_for_disconnect(receive: Receive, side: _Side) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     side.end()
+
+
+def _part(body: bytes, *, more: bool) -> dict[str, Any]:
+    return {"type": "http.response.body", "body": body, "more_body": more}

@@ -18,6 +18,7 @@ import anyio
 from msgspec import Struct
 
 from mcpgen.runtime.errors import RequestError
+from mcpgen.runtime.http.server.cluster.home_messages import HomeMessages
 from mcpgen.runtime.http.server.cluster.shared_session import HOME, SharedHttpSession, client_of, stream_tag
 from mcpgen.runtime.http.server.session_table import random_id
 from mcpgen.runtime.protocol import envelope
@@ -25,7 +26,7 @@ from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Malformed, No
 from mcpgen.runtime.server.cluster.cluster import ClusterUnavailable
 from mcpgen.runtime.server.cluster.fair_gate import requester
 from mcpgen.runtime.server.cluster.worker import worker_of_id
-from mcpgen.runtime.server.cluster.worker_messages import ForSession, SessionChanged, SessionsUsed, WrittenForSession
+from mcpgen.runtime.server.cluster.worker_messages import ForSession, SessionChanged, SessionsUsed
 from mcpgen.runtime.server.dispatcher import take
 
 if TYPE_CHECKING:
@@ -44,11 +45,6 @@ _KEEP_AT_ONCE: Final = 1000
 
 # Of one message, which is small with so many ids.
 _TELL_AT_ONCE: Final = 250
-
-# How often, and after which time, a message for the home of a session is sent again: for longer than a worker that was
-# killed seems to live.
-_MAX_HOMES: Final = 10
-_HOME_SECONDS: Final = 1.0
 
 # A record that changes while it is read is read again, so often.
 _MAX_READS: Final = 3
@@ -83,13 +79,14 @@ class SessionCopies:
         self._events = events
         self._readings: dict[str, _Reading] = {}
         self._used: dict[str, None] = {}
+        self._stale: set[str] = set()  # the sessions that are read because another worker has changed them
         self._silent_homes: set[int] = set()
         self._clock = state.engine.clock
         limits = state.limits
         self._keep_seconds = min(_MAX_KEEP_SECONDS, limits.idle_seconds / 4, limits.handshake_seconds / 4)
         worker.on(SessionChanged, self._changed)
         worker.on(SessionsUsed, self._used_elsewhere)
-        worker.on(WrittenForSession, self._written)
+        self._messages = HomeMessages(state, worker, self)
 
     def new(self, session_id: str, client: Client, spawner: Spawner) -> SharedHttpSession:
         """Return a new copy, which is not in the table yet."""
@@ -106,7 +103,7 @@ class SessionCopies:
             streams_id=f"{state.tag(client)}.{worker.number}-{stream_tag(session_id)}-{random_id()}",
             client=client,
         )
-        copy.on_unheard = lambda session, message: spawner.start(self._write_again, session, message)
+        copy.on_unheard = self._messages.write_again
         return copy
 
     async def store(self, copy: SharedHttpSession, request: Request) -> None:
@@ -231,26 +228,6 @@ class SessionCopies:
             copy.notify_all_changes()
         else:
             await self.read(copy.id)
-
-    async def _write_again(self, session_id: str, message: bytes) -> None:
-        """Write a message that the home of a session has not taken: at another home, or here if the home has ended."""
-        for _ in range(_MAX_HOMES):
-            try:
-                await self.read(session_id)
-                copy = self._state.sessions.peek(session_id)
-                if not isinstance(copy, SharedHttpSession):
-                    return
-                if not copy.is_home and not await self._worker.is_alive(copy.home):
-                    await self.move_home(copy, copy.home)
-                if copy.is_home:
-                    copy.get_stream.write(message)
-                    return
-                if await self._worker.send(copy.home, WrittenForSession(session_id, message)):
-                    return
-            except ClusterUnavailable as error:
-                _LOG.debug("%s", error)  # the worker has logged it
-            await anyio.sleep(_HOME_SECONDS)
-        _LOG.warning("a message for the stream of a session is dropped: the worker that has the stream does not listen")
 
     async def end(self, session_id: str) -> None:
         """End a session in all workers."""
@@ -380,14 +357,23 @@ class SessionCopies:
         copy.generation = -1
         if (copy.is_home or copy.is_busy or copy.get_stream.response is not None) and self._state.spawner is not None:
             copy.missed = copy.missed or {}
-            self._state.spawner.start(self._read_all, [copy.id])
+            if copy.id not in self._stale:
+                self._stale.add(copy.id)
+                self._state.spawner.start(self._read_changed, copy)
 
-    def _written(self, written: WrittenForSession) -> None:
-        copy = self._state.sessions.peek(written.session)
-        if isinstance(copy, SharedHttpSession) and copy.is_home:
-            (copy.task_streams.find(written.message) or copy.get_stream).write(written.message)
-        elif self._state.spawner is not None:  # the home has moved, or moves here now
-            self._state.spawner.start(self._write_again, written.session, written.message)
+    async def _read_changed(self, copy: SharedHttpSession) -> None:
+        """Read a session until no other worker has changed it meanwhile: one that changes often is read once at a time.
+
+        Its client may change it thousands of times a second, and what this worker reads for itself has to go on.
+        """
+        requester.set(copy.client.owner)
+        try:
+            while copy.generation == -1 and self._state.sessions.peek(copy.id) is copy:
+                await self.read(copy.id)
+        except ClusterUnavailable as error:
+            _LOG.debug("%s", error)  # when the cluster can be reached again, all are read anew
+        finally:
+            self._stale.discard(copy.id)
 
     def _end(self, session_id: str) -> None:
         copy = self._state.sessions.peek(session_id)

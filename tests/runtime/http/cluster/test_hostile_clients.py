@@ -7,7 +7,7 @@ from base64 import urlsafe_b64encode
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-import anyio
+import anyio.lowlevel
 import pytest
 
 from mcpgen import Cluster, HttpLimits, MemoryCluster, Redis
@@ -15,7 +15,7 @@ from mcpgen.runtime.http.server.cluster.shared_session import SharedHttpSession
 from mcpgen.runtime.server.cluster.cluster import ClusterUnavailable
 from mcpgen.runtime.server.cluster.fair_gate import requester
 from mcpgen.runtime.server.cluster.message_pieces import MessagePieces
-from mcpgen.runtime.server.cluster.worker_messages import Piece, PieceTaken, decode_message
+from mcpgen.runtime.server.cluster.worker_messages import Piece, PieceTaken, SessionChanged, decode_message
 from tests.harness.redis_servers import needs_redis, redis_server
 from tests.runtime.http.cluster.test_shared_sessions import called, demo, status
 from tests.runtime.http.cluster.workers import Workers, eventually, running
@@ -103,6 +103,33 @@ async def test_an_idle_session_keeps_no_ids_of_a_batch() -> None:
         assert 100 == len(reply.json)
         assert isinstance(session, SharedHttpSession)
         assert [] == [*session._request_ids]
+
+
+async def test_a_session_that_a_client_changes_often_is_read_once_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a worker reads it once for each change that other workers announce, and nothing for itself meanwhile."""
+    shared = MemoryCluster()
+    read, gate = shared.read, anyio.Event()
+    reading: list[str] = []
+    async with running(demo(), lambda: shared, workers=1) as workers:
+        client = await workers.client(0).shake_hands()
+        copies = workers.cluster(0)._copies
+
+        async def slow_read(key: str) -> dict[str, bytes]:
+            if key.endswith(client.session):
+                reading.append(requester.get())
+                await gate.wait()
+            return await read(key)
+
+        async def is_current() -> bool:
+            return copies._state.sessions.peek(client.session).generation != -1
+
+        monkeypatch.setattr(shared, "read", slow_read)
+        for _ in range(100):
+            copies._changed(SessionChanged(client.session))
+            await anyio.lowlevel.checkpoint()
+        assert reading == [copies._state.sessions.peek(client.session).client.owner]
+        gate.set()
+        await eventually(is_current)
 
 
 @pytest.mark.parametrize("number", ["1" * 5000, "99999999", "\u0661", "-1", "0", ""])

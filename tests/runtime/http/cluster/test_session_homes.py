@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import anyio
+import anyio.lowlevel
 import pytest
 
-from mcpgen import Cluster, HttpLimits
+from mcpgen import Cluster, HttpLimits, MemoryCluster
 from mcpgen.runtime.http.server.session_table import SESSION_BYTES
 from tests.runtime.http.cluster.test_shared_sessions import demo
 from tests.runtime.http.cluster.workers import Workers, eventually, running
@@ -26,15 +26,6 @@ async def ping(workers: Workers, worker: int, client: Any) -> int:
     return found
 
 
-async def use(workers: Workers, worker: int, clients: list[Any], seconds: float) -> None:
-    """Use sessions at one worker for some time."""
-    with anyio.move_on_after(seconds):
-        while True:
-            for each in clients:
-                assert 200 == await ping(workers, worker, each)
-            await anyio.sleep(0.02)
-
-
 def session_of(workers: Workers, worker: int, client: Any) -> Any:
     return workers.front.apps[worker]._state.sessions.peek(client.session)
 
@@ -44,8 +35,15 @@ async def test_sessions_that_are_used_elsewhere_count_at_their_home(cluster: Cal
     limits = HttpLimits(max_sessions=3, idle_seconds=IDLE_SECONDS)
     async with running(demo(), cluster, workers=2, limits=limits) as workers:
         first = [await workers.client(0).shake_hands() for _ in range(3)]
-        await use(workers, 1, first, 1.5 * IDLE_SECONDS)
-        assert all(session_of(workers, 0, each) for each in first)
+        used = [session_of(workers, 0, each).last_used for each in first]
+
+        async def home_knows_of_uses() -> bool:
+            assert [200] * 3 == [await ping(workers, 1, each) for each in first]
+            return all(
+                session_of(workers, 0, each).last_used > before for each, before in zip(first, used, strict=True)
+            )
+
+        await eventually(home_knows_of_uses)
         second = [await workers.client(0).shake_hands() for _ in range(3)]
 
         async def are_three() -> bool:
@@ -92,6 +90,24 @@ async def test_a_worker_becomes_the_home_of_sessions_whose_home_has_ended(cluste
             return bool(session_of(workers, 1, client).is_home)
 
         await eventually(has_moved)
+
+
+async def test_messages_that_wait_for_a_home_that_does_not_listen_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = MemoryCluster()
+    limits = HttpLimits(max_open_bytes=2_500_000)
+    async with running(demo(), lambda: shared, workers=2, limits=limits) as workers:
+        client = await workers.client(0).shake_hands()
+        assert 200 == await ping(workers, 1, client)
+        cluster = workers.cluster(1)
+
+        async def send(_worker: int, _message: object) -> bool:
+            return False
+
+        monkeypatch.setattr(cluster._worker, "send", send)
+        for _ in range(3):
+            session_of(workers, 1, client).on_unheard(client.session, bytes(1_000_000))
+        await anyio.lowlevel.checkpoint()
+        assert 2_000_000 < cluster._state.open_quota.bytes < 2_500_000
 
 
 async def test_a_stream_at_a_worker_that_is_no_longer_the_home_ends_and_cannot_be_resumed_there(
