@@ -261,6 +261,7 @@ SHELLS = {
     "http/server/auth/token_check.py",
     "http/server/auth/token_expiry.py",
     "http/server/app_state.py",
+    "http/server/cluster/home_messages.py",
     "http/server/cluster/request_relay.py",
     "http/server/cluster/session_copies.py",
     "http/server/cluster/shared_events.py",

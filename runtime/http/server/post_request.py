@@ -178,7 +178,8 @@ class PostRequest(HttpRequest, eq=False):
         call: DirectCall | None = None
         if is_stateless:
             call = start_stateless_call(state.engine, self.headers, request, meta, self._open_session)
-        elif session is not None and session.use_token(self.client):  # each request has a token of its own
+        # Each request has a token of its own, and most have that of the request before.
+        elif session is not None and (session.session.access is self.client.access or session.use_token(self.client)):
             call = start_session_call(session.session, request, meta)
         if call is None:
             return None
