@@ -30,6 +30,7 @@ from mcpgen.runtime.http.server.direct_calls import (
 from mcpgen.runtime.http.server.http_request import HttpRequest
 from mcpgen.runtime.http.server.open_requests import OPEN_REQUEST_BYTES
 from mcpgen.runtime.http.server.response_buffer import SMALL_BYTES
+from mcpgen.runtime.http.server.shared_state import RelayedPost
 from mcpgen.runtime.http.server.stateless_request import (
     StatelessConnection,
     has_required_metadata,
@@ -218,11 +219,16 @@ class PostRequest(HttpRequest, eq=False):
                 await self.refuse_overload()
                 return True
             await cluster.prepare(self.headers, self.client)
-            if isinstance(message, Request) and message.method == "tasks/result" and self.open_ticket() is not None:
-                return await cluster.relay_result(self)
-        elif meta is not None and meta.request_state is not UNSET and self.open_ticket() is not None:
-            return await cluster.relay_retry(str(meta.request_state), self)
-        return False
+            is_relayed = isinstance(message, Request) and message.method == "tasks/result"
+        else:
+            is_relayed = meta is not None and meta.request_state is not UNSET
+        ticket = self.open_ticket() if is_relayed else None
+        if ticket is None:
+            return False
+        post = RelayedPost(self.headers, self.client, self.body, ticket, self.receive, self.send, self.scope)
+        if is_stateless and meta is not None:
+            return await cluster.relay_retry(str(meta.request_state), post)
+        return await cluster.relay_result(post)
 
     def _is_stateless(self, message: Message | Batch | Malformed, meta: RequestMeta | None) -> bool:
         """Return whether the metadata or the header of a message names a stateless revision.

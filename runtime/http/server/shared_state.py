@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,24 +22,16 @@ _Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 _Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
-class RelayedPost(Protocol):
-    """What a cluster needs of a POST that another worker answers: of an `HttpRequest`, which has more."""
+class RelayedPost(NamedTuple):
+    """A POST that another worker may have to answer, with `receive`, `send` and `scope` of ASGI."""
 
     headers: Mapping[str, str]
     client: Client
-    scope: _Scope
     body: bytes
-    ticket: Ticket | None
-
-    @property
-    def receive(self) -> _Receive:
-        """That of ASGI."""
-        ...
-
-    @property
-    def send(self) -> _Send:
-        """That of ASGI."""
-        ...
+    ticket: Ticket
+    receive: _Receive
+    send: _Send
+    scope: _Scope
 
 
 class SharedState(Protocol):

@@ -319,8 +319,7 @@ class HttpCluster:
 
     async def _forward_post(self, target: int, post: RelayedPost) -> bool:
         request = self._relayed("post", post.headers, post.client, post.body)
-        if post.ticket is not None:
-            post.ticket.on_give_way = partial(self._relay.end, request.relay)
+        post.ticket.on_give_way = partial(self._relay.end, request.relay)
         return await self._forward(target, request, RelayClient(post.receive, post.send, abort_of(post.scope)))
 
     async def _forward(self, target: int, request: RelayedRequest, client: RelayClient) -> bool:
