@@ -95,7 +95,8 @@ def extension_message(package: Package, method: str, part: Part, sender: Sender 
     constants = [each for each in found if each is not None]
     if not constants:
         return None
-    what = f"the {'params' if part == 'notification' else part} of {method} ({package.EXTENSION})"
+    named = "params" if part == "notification" else part
+    what = f"the {named} of {method} (of {package.EXTENSION}, an extension of {package.BASE})"
     if part == "error":
         error: Any = registry.revision(package.BASE).bindings()
         return Payload(package.BASE, what, (error.Error,), (decoder_of(package.BASE)(error.Error),), "data")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, cast
 from mcpgen.runtime.errors import RequestLost, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
     from types import ModuleType
 
     from mcpgen.runtime.http.client.address import Address
@@ -31,6 +31,7 @@ __all__ = [
     "HttpResponse",
     "credentials_failed",
     "import_httpx",
+    "is_lasting",
     "system_message",
     "trusted_certificates",
 ]
@@ -163,20 +164,35 @@ def credentials_failed(address: Address, error: Exception) -> RequestLost:
 
 def system_message(error: BaseException) -> str:
     """Return the system's message for *error*, which may be in a distant cause."""
-    found, cause = str(error) or type(error).__name__, error if isinstance(error, OSError) else _cause(error)
-    for _ in range(_MAX_CAUSES):
-        if cause is None:
-            break
-        if isinstance(cause, BaseExceptionGroup):
-            cause = cast("BaseExceptionGroup[BaseException]", cause).exceptions[0]
+    found = str(error) or type(error).__name__
+    for cause in _causes(error if isinstance(error, OSError) else _cause(error)):
         if isinstance(cause, ConnectionError) and cause.errno is not None:
             found = os.strerror(cause.errno)  # event loops replace the message of the system
         elif isinstance(cause, OSError) and cause.strerror:
             found = cause.strerror
-        if isinstance(cause, ssl.SSLError) and cause.reason in _NOT_TLS:
+        if _is_not_tls(cause):
             return f"{found}; the server may use http instead of https"
-        cause = _cause(cause)
     return found
+
+
+def is_lasting(error: BaseException) -> bool:
+    """Whether the same request would fail again: the peer has a wrong certificate, or does not use TLS."""
+    return any(isinstance(each, ssl.SSLCertVerificationError) or _is_not_tls(each) for each in _causes(error))
+
+
+def _is_not_tls(error: BaseException) -> bool:
+    return isinstance(error, ssl.SSLError) and error.reason in _NOT_TLS
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield *error* and its causes; of a group of exceptions, only the first one."""
+    for _ in range(_MAX_CAUSES):
+        if error is None:
+            return
+        if isinstance(error, BaseExceptionGroup):
+            error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+        yield error
+        error = _cause(error)
 
 
 def _cause(error: BaseException) -> BaseException | None:

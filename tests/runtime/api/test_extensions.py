@@ -502,3 +502,10 @@ def test_a_message_of_an_extension_passes_unchanged_between_revisions_of_one_era
         route(STATELESS, "2025-11-25", RESERVE, "params")
     with pytest.raises(InvalidPayload, match="at /room"):
         route(STATELESS, STATELESS, RESERVE, "params").adapt({"room": 5, "_meta": META})
+
+
+def test_an_invalid_message_of_an_extension_names_the_extension_and_its_base() -> None:
+    """The reader of the error may have meant a method of the source, which has none of this name."""
+    named = r"of tasks/get \(of io\.modelcontextprotocol/tasks, an extension of 2026-07-28\) are not valid"
+    with pytest.raises(InvalidPayload, match=named):
+        route("2024-11-05", "2025-03-26", "tasks/get", "params").adapt({"taskId": 5})

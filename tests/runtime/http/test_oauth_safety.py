@@ -295,6 +295,34 @@ async def test_a_long_document_is_not_read_to_its_end() -> None:
         assert "sent more than 512 KiB" in await refused(world)
 
 
+@pytest.mark.parametrize(
+    ("scheme", "certificate", "end"),
+    [
+        ("http", None, "Server disconnected without sending a response; try again later"),
+        ("https", None, "; the server may use http instead of https; tell its operator"),
+        ("https", CERTIFICATE, "; tell its operator"),  # it is self-signed, and nobody trusts it
+    ],
+)
+async def test_a_failed_request_says_what_helps(scheme: str, certificate: Path | None, end: str) -> None:
+    """A second attempt does not help against a wrong certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    if certificate is not None:
+        context.load_cert_chain(certificate, certificate.with_suffix(".key"))
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(65536)  # whole, since a close with unread bytes resets the connection
+        writer.write(b"" if scheme == "http" else b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    tls = None if certificate is None else context
+    async with await asyncio.start_server(connected, "127.0.0.1", 0, ssl=tls) as server:
+        url = f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        with pytest.raises(LoginFailed) as failure:
+            await AuthRequests(AddressGuard(url)).get(url)
+    assert str(failure.value).startswith("the login failed: the request to 127.0.0.1 failed: ")
+    assert str(failure.value).endswith(end)
+
+
 async def test_a_slow_document_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auth_requests, "_SECONDS", 0.3)
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as silent, anyio.create_task_group() as group:

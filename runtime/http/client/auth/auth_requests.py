@@ -19,7 +19,12 @@ from msgspec import Struct
 from mcpgen import __version__
 from mcpgen.runtime.http.client.auth.address_guard import RefusedHost, is_address
 from mcpgen.runtime.http.client.connection_pool import ConnectionPool, NoCookies
-from mcpgen.runtime.http.client.http_exchange import CLOSE_SECONDS, system_message, trusted_certificates
+from mcpgen.runtime.http.client.http_exchange import (
+    CLOSE_SECONDS,
+    is_lasting,
+    system_message,
+    trusted_certificates,
+)
 from mcpgen.runtime.http.client.httpx_exchange import urls_hidden
 from mcpgen.runtime.http.errors import LoginFailed
 
@@ -113,9 +118,10 @@ class AuthRequests:
         except TimeoutError:
             raise LoginFailed(f"{host} did not answer within {_SECONDS:g} seconds; try again later") from None
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError) as error:
-            reason = system_message(error)
-            hint = "" if reason == RefusedHost.reason else "; try again later"
-            raise LoginFailed(f"{host} cannot be reached: {reason}{hint}") from error
+            reason = system_message(error).rstrip(".")
+            hint = "; tell its operator" if is_lasting(error) else "; try again later"
+            hint = "" if reason == RefusedHost.reason else hint
+            raise LoginFailed(f"the request to {host} failed: {reason}{hint}") from error
 
     @asynccontextmanager
     async def _client(self, proxy: str | None) -> AsyncGenerator[httpx.AsyncClient]:
