@@ -125,7 +125,7 @@ async def _start_session(post: HttpRequest, request: Request) -> None:
         return
     state.engine.add(session)
     if state.cluster is not None:
-        await state.cluster.store(session, request)
+        await state.cluster.store(session)
     await responses.send_json(post.send, body, headers=((b"mcp-session-id", session.id.encode()),))
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.server.client_address import Client
     from mcpgen.runtime.http.server.http_session import HttpSession
     from mcpgen.runtime.http.server.open_requests import Ticket
-    from mcpgen.runtime.protocol.messages import Batch, Malformed, Message, Request
+    from mcpgen.runtime.protocol.messages import Batch, Malformed, Message
     from mcpgen.runtime.transports.spawner import Spawner
 
 __all__ = ["RelayedPost", "SharedState"]
@@ -61,8 +61,8 @@ class SharedState(Protocol):
         """Return a session that *client* starts here."""
         ...
 
-    async def store(self, session: HttpSession, request: Request) -> None:
-        """Let other workers know a session that *request*, an `initialize`, has started."""
+    async def store(self, session: HttpSession) -> None:
+        """Let other workers know a session that a client has started here."""
         ...
 
     async def prepare(self, headers: Mapping[str, str], client: Client) -> None:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.server.legacy_sse import LegacySse
     from mcpgen.runtime.http.server.responses import Receive, Scope, Send
     from mcpgen.runtime.http.server.shared_state import RelayedPost
-    from mcpgen.runtime.protocol.messages import Message, Request
+    from mcpgen.runtime.protocol.messages import Message
     from mcpgen.runtime.server.cluster.cluster import Cluster
     from mcpgen.runtime.transports.spawner import Spawner
 
@@ -196,9 +196,9 @@ class HttpCluster:
         """Return a session that *client* starts here."""
         return self._copies.new(random_id(), client, spawner)
 
-    async def store(self, session: HttpSession, request: Request) -> None:
-        """Let other workers know a session that *request*, an `initialize`, has started."""
-        await self._copies.store(_shared(session), request)
+    async def store(self, session: HttpSession) -> None:
+        """Let other workers know a session that a client has started here."""
+        await self._copies.store(_shared(session))
 
     async def prepare(self, headers: Mapping[str, str], client: Client) -> None:
         """Read the session that the *headers* of *client* name, unless this worker has a copy that can be trusted."""
@@ -215,7 +215,7 @@ class HttpCluster:
             if isinstance(each, Response | ErrorResponse) or (isinstance(each, Malformed) and each.is_answer):
                 await self._pass_on_answer(session, each, body if each is message else None)
         await self._pass_on_cancellations(session, messages)
-        return await self._copies.settle(_shared(session), message)
+        return await self._copies.settle(_shared(session))
 
     async def _pass_on_answer(
         self, session: HttpSession, answer: Response | ErrorResponse | Malformed, body: bytes | None

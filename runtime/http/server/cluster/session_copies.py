@@ -22,7 +22,7 @@ from mcpgen.runtime.http.server.cluster.home_messages import HomeMessages
 from mcpgen.runtime.http.server.cluster.shared_session import HOME, SharedHttpSession, client_of, stream_tag
 from mcpgen.runtime.http.server.session_table import random_id
 from mcpgen.runtime.protocol import envelope
-from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Malformed, Notification, Request, Response
+from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Malformed, Notification, Response
 from mcpgen.runtime.server.cluster.cluster import ClusterUnavailable
 from mcpgen.runtime.server.cluster.fair_gate import requester
 from mcpgen.runtime.server.cluster.worker import worker_of_id
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.server.client_address import Client
     from mcpgen.runtime.http.server.cluster.shared_events import SharedEvents
     from mcpgen.runtime.http.server.http_session import HttpSession
-    from mcpgen.runtime.protocol.messages import Message
     from mcpgen.runtime.server.cluster.worker import ClusterWorker
     from mcpgen.runtime.transports.spawner import Spawner
 
@@ -106,13 +105,12 @@ class SessionCopies:
         copy.on_unheard = self._messages.write_again
         return copy
 
-    async def store(self, copy: SharedHttpSession, request: Request) -> None:
-        """Make the record of a session that *request* has started here; end it if that fails.
+    async def store(self, copy: SharedHttpSession) -> None:
+        """Make the record of a session that was started here; end it if that fails.
 
         Raises:
             ClusterUnavailable: The record cannot be stored.
         """
-        copy.declare(request.params)
         requester.set(copy.client.owner)
         try:
             await self._worker.wait_joined()
@@ -198,14 +196,12 @@ class SessionCopies:
         else:
             self._state.sessions.end(copy)
 
-    async def settle(self, copy: SharedHttpSession, message: Message | Batch | Malformed) -> bool:
-        """Store what *message* has changed; return False, and end the copy, if the session has ended.
+    async def settle(self, copy: SharedHttpSession) -> bool:
+        """Store what a message has changed; return False, and end the copy, if the session has ended.
 
         Raises:
             ClusterUnavailable: It cannot be stored.
         """
-        if isinstance(message, Request) and message.method == "initialize":
-            copy.declare(message.params)
         changes = copy.unsettled()
         if not changes:
             return True

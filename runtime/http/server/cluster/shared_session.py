@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.http.server.client_address import Client
 from mcpgen.runtime.http.server.event_streams import EventStream, is_get_stream
 from mcpgen.runtime.http.server.http_session import HttpSession
@@ -149,7 +150,12 @@ class SharedHttpSession(HttpSession):
     def take(self, message: Message | Malformed, ticket: Ticket | None = None) -> tuple[EventStream, ResponseBuffer]:
         """Handle the message of a POST; see `HttpSession`."""
         self._request_ids = (message.id,) if isinstance(message, Request) else ()
-        return super().take(message, ticket)
+        peer = self.session.peer
+        taken = super().take(message, ticket)
+        # Only what was accepted: the other workers refuse a record with anything else, and it may have 4 MB.
+        if isinstance(message, Request) and message.method == "initialize" and self.session.peer is not peer:
+            self._declare(message.params)
+        return taken
 
     def open_batch(self, batch: Batch, ticket: Ticket) -> tuple[EventStream, ResponseBuffer]:
         """Return the stream of the answer to a batch; see `HttpSession`."""
@@ -234,14 +240,24 @@ class SharedHttpSession(HttpSession):
             self.missed[method, uri] = None
         return True
 
-    def declare(self, params: Raw | UnsetType) -> None:
+    def _declare(self, params: Raw | UnsetType) -> None:
         """Note what the client said about itself in *params*, those of its `initialize`."""
         before = len(self._declaration)
-        self._declaration = _encode(_decode_declaration(b"{}" if isinstance(params, UnsetType) else params))
+        self._declaration = _encode(self._read_declaration(b"{}" if isinstance(params, UnsetType) else params))
         if self.entry is not None:  # it is kept as JSON, too
             self.entry.resize(self.entry.size + len(self._declaration) - before)
         self._start = secrets.token_bytes(8)
         self._name_principal()
+
+    def _read_declaration(self, params: bytes | Raw) -> _Declaration:
+        """Return what *params* declare, as it was read here: other workers read it as the revision demands."""
+        session, declaration = self.session, _decode_declaration(params)
+        try:
+            client_peer(session.revision or "", declaration.capabilities, declaration.client_info, session.limits)
+        except RequestError:
+            meant = session.engine.reading.payload(session.revision, "initialize", "params", "client", Raw(params))
+            return declaration if meant is None else _decode_declaration(meant)
+        return declaration
 
     def _name_principal(self) -> None:
         """Let the session have the same principal in all workers, until the next `initialize`."""

@@ -105,6 +105,23 @@ async def test_an_idle_session_keeps_no_ids_of_a_batch() -> None:
         assert [] == [*session._request_ids]
 
 
+async def test_a_refused_initialize_in_a_session_changes_nothing_at_any_worker() -> None:
+    """Else the record has what the other workers refuse, and its 4 MB are read with each request there."""
+    shared = MemoryCluster()
+    async with running(demo(), lambda: shared, workers=2) as workers:
+        client = await workers.client(0, "2025-11-25").shake_hands()
+        session = workers.cluster(0)._state.sessions.peek(client.session)
+        assert isinstance(session, SharedHttpSession)
+        before = session.fields()
+        large = json.dumps({"experimental": {"large": {"text": "x" * 100_000}}})
+        params = f'"protocolVersion":"2025-11-25","capabilities":{large},"clientInfo":{{"name":"c","version":"1"}}'
+        refused = await client.ask("initialize", params)
+
+        assert "max_declaration_bytes" in refused["error"]["message"]
+        assert before == session.fields()
+        assert {} == await workers.at(1, client).result("ping")
+
+
 async def test_a_session_that_a_client_changes_often_is_read_once_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a worker reads it once for each change that other workers announce, and nothing for itself meanwhile."""
     shared = MemoryCluster()

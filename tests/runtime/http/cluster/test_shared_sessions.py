@@ -490,6 +490,13 @@ async def test_http_sse_posts_to_any_worker(cluster: Callable[[], Cluster]) -> N
         assert 404 == (await client.post(body).complete()).status
 
 
+async def test_a_client_that_declares_null_has_its_session_at_all_workers(cluster: Callable[[], Cluster]) -> None:
+    async with running(demo(), cluster) as workers:
+        client = await workers.client(0, "2025-11-25", '{"roots":null,"sampling":{}}').shake_hands()
+
+        assert {} == await workers.at(1, client).result("ping")
+
+
 async def test_another_initialize_in_a_session_holds_at_all_workers(cluster: Callable[[], Cluster]) -> None:
     async with running(demo(), cluster) as workers:
         client = await workers.client(0, "2025-11-25").shake_hands()
