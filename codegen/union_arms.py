@@ -28,6 +28,8 @@ def json_types_differ(arms: Sequence[ir.TypeRef]) -> bool:
                 kinds += sorted({json_type(value) for value in values})
             case ir.Array():
                 kinds.append("array")
+            case ir.Mapping():
+                kinds.append("object")
             case _:
                 pass
     return len(kinds) == len(set(kinds))

@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import anyio
 import click
 
 from mcpgen.runtime.cli.terminal_text import escaped_line
@@ -18,6 +19,7 @@ __all__ = ["SourceChanges", "WatchfilesMissing"]
 
 # After the last of several changes, which an editor makes at once. watchfiles' own default.
 _SETTLE_MILLISECONDS: Final = 50
+_UNREADABLE_NAME: Final = "Unable to decode path"  # in the text of its error; the class has no other sign
 
 
 class WatchfilesMissing(click.ClickException):
@@ -44,10 +46,22 @@ class SourceChanges:
     async def __aiter__(self) -> AsyncIterator[str]:
         """Yield the names of the files that have changed, each time that some have."""
         library = self._watchfiles
-        async for found in library.awatch(
-            self._folder, watch_filter=library.PythonFilter(), step=_SETTLE_MILLISECONDS, stop_event=self._stopped
-        ):
-            yield ", ".join(sorted({escaped_line(self._name(path)) for _, path in found}))
+        while not self._stopped.is_set():
+            if not self._folder.is_dir():  # it was removed together with such a file
+                await anyio.sleep(_SETTLE_MILLISECONDS / 1000)
+                continue
+            try:
+                async for found in library.awatch(
+                    self._folder,
+                    watch_filter=library.PythonFilter(),
+                    step=_SETTLE_MILLISECONDS,
+                    stop_event=self._stopped,
+                ):
+                    yield ", ".join(sorted({escaped_line(self._name(path)) for _, path in found}))
+            except* RuntimeError as group:
+                # watchfiles fails at a file whose name is not UTF-8. Such a file is no module, so watch the others.
+                if not all(_UNREADABLE_NAME in str(error) for error in group.exceptions):
+                    raise
 
     def stop(self) -> None:
         """End the iteration soon. Cancelling does not: it waits for the library's thread, which waits for seconds."""

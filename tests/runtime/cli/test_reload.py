@@ -19,6 +19,7 @@ from click.testing import CliRunner
 
 from mcpgen import RequestRefused, connect
 from mcpgen.runtime.cli.serve_command import serve
+from mcpgen.runtime.cli.server.source_changes import SourceChanges
 from mcpgen.runtime.transports.process_transport import Process
 from tests.patience import PATIENCE_SECONDS
 from tests.specification.citation import spec
@@ -368,3 +369,29 @@ def test_without_the_extra_the_command_says_what_to_install(file: Path, monkeypa
 
     expected = "Error: `--reload` needs the module 'watchfiles', which is not installed.\n"
     assert (2, f'{expected}Install it with: pip install "mcpgen[reload]"\n') == (done.exit_code, done.output)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+def test_a_file_whose_name_is_not_utf_8_does_not_end_the_watch(tmp_path: Path) -> None:
+    changes = SourceChanges(tmp_path)
+
+    async def first_change() -> str:
+        async for names in changes:
+            changes.stop()
+            return names
+        return "none"
+
+    async def write() -> None:
+        for name in (b"\xff.txt", b"seen.py") * 1000:
+            (tmp_path / os.fsdecode(name)).touch()
+            await anyio.sleep(0.1)
+
+    async def watch() -> str:
+        async with anyio.create_task_group() as group:
+            group.start_soon(write)
+            with anyio.fail_after(PATIENCE_SECONDS):
+                names = await first_change()
+            group.cancel_scope.cancel()
+            return names
+
+    assert "seen.py" == anyio.run(watch)
