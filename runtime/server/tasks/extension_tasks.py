@@ -157,22 +157,20 @@ class ExtensionTasks(bindings.ServerHandlers["BaseContext"]):
         Raises:
             RequestError: The task has been removed in the meantime.
         """
-        if not any(getattr(result, field, None) is empty for field, empty in CONTENTS.values()):
+        awaited = [field for field, empty in CONTENTS.values() if getattr(result, field, None) is empty]
+        if not awaited:
             return write(result)
         with answering():
             record = self._tasks.store.get(result.task_id)
         if record is None:
             raise no_such_task()
         contents = contents_of(record)
-        if timestamp(record.updated_ms) == result.last_updated_at:
-            late = {CONTENTS[name][0]: each for name, each in contents.items()}
+        late = {CONTENTS[name][0]: each for name, each in contents.items()}
+        if awaited == [*late] and timestamp(record.updated_ms) == result.last_updated_at:
             return msgspec.json.encode(msgspec.structs.replace(result, **late))
-        members = {"resultType": "complete", **self._task(record), **contents}
-        if (
-            "inputRequests" in contents
-        ):  # for new ones, this client may lack a capability: it finds out when it polls again
-            members = {"resultType": "complete", **self._task(record), "status": "working"}
-        return msgspec.json.encode(members)
+        # The task has changed. For new requests, this client may lack a capability: it finds out when it polls again.
+        changed = {"status": "working"} if "inputRequests" in contents else contents
+        return msgspec.json.encode({"resultType": "complete", **self._task(record), **changed})
 
     async def update_task(
         self, params: bindings.UpdateTaskRequestParams, context: BaseContext, /

@@ -265,6 +265,30 @@ async def test_a_poll_keeps_nothing_of_a_result_while_its_response_waits() -> No
     assert max(kept) < 1000
 
 
+async def test_a_poll_whose_task_completes_before_its_response_is_written_has_the_result() -> None:
+    bakery, polled = Bakery(), list[str]()
+
+    @bakery.server.middleware
+    async def complete(params: Any, context: Context, call_next: Any) -> Any:
+        result = await call_next(params, context)
+        if context.method == "tasks/get" and not polled:
+            polled.append(result.status)
+            (key,) = (await peer.get(params.task_id))["inputRequests"]
+            await peer.ask("tasks/update", taskId=params.task_id, inputResponses={key: {"action": "decline"}})
+            await peer.end_of(params.task_id)
+        return result
+
+    async with connected(bakery) as client:
+        peer = Peer(client)
+        task = await peer.create("ask")
+        await anyio.wait_all_tasks_blocked()
+        found = await peer.get(task)
+
+    assert (["input_required"], "completed") == (polled, found["status"])
+    assert "inputRequests" not in found
+    assert "decline None" == found["result"]["content"][0]["text"]
+
+
 @spec("ext-tasks", f"{PAGE}#task-status-notifications")
 async def test_progress_becomes_the_status_message_and_neither_progress_nor_log_is_sent() -> None:
     heard: list[Any] = []
