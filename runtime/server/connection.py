@@ -21,7 +21,7 @@ from mcpgen.runtime.server.failure_log import log_failure
 from mcpgen.runtime.server.fair_turns import LARGE_BYTES
 from mcpgen.runtime.server.ledger import change_bytes, request_bytes
 from mcpgen.runtime.server.notification_run import NotificationRun
-from mcpgen.runtime.server.request_results import collect_input, wait_for_client
+from mcpgen.runtime.server.request_results import collect_input, wait_for_client, wait_for_requests
 from mcpgen.runtime.server.server_session import ServerSession
 from mcpgen.runtime.server.session_output import SessionOutput
 from mcpgen.runtime.server.subscriptions import all_changes, end_stream, notify_change, notify_extension, wants_change
@@ -41,10 +41,6 @@ if TYPE_CHECKING:
 __all__ = ["Connection"]
 
 _LOG = logging.getLogger("mcpgen.handlers")
-
-# How many turns of the event loop later a handler has failed if one of its requests is refused: its task group must end
-# the task of that request, then those of the others, then itself.
-_FAILURE_TURNS: Final = 8
 
 # `_requires_input` looks at each result, so it calls no function. Pyright does not know the values after `isinstance`.
 _DICTS: Final = (dict,)
@@ -344,10 +340,7 @@ class Connection(SessionOutput):
         self._spawner.start(self._flush, exchange)
 
     async def _flush(self, exchange: Exchange) -> None:
-        # One turn of the event loop: a handler that makes several requests in a task each has then made all of them.
-        await anyio.lowlevel.checkpoint()
-        for _ in range(_FAILURE_TURNS if exchange.lacks_capability else 0):
-            await anyio.lowlevel.checkpoint()
+        await wait_for_requests(exchange)
         input_required.flush_requests(self.session, exchange)
 
     def expire_later(self) -> None:
@@ -373,7 +366,8 @@ class Connection(SessionOutput):
 async def _with_span(clock: Callable[[], float], exchange: Exchange, call: Call, params: Any, context: Any) -> Any:
     """Call the handler of *exchange* within an OpenTelemetry span."""
     meta, request = read_meta(exchange.raw), exchange.request
-    uri, request_id = getattr(exchange.params, "uri", UNSET), None if request is None else request.id
+    uri = getattr(exchange.params, "uri", UNSET)
+    request_id = None if request is None else request.id
     operation = Operation(
         method=exchange.handler.method, revision=exchange.peer.revision, name=meta.name, uri=uri, request_id=request_id
     )

@@ -239,6 +239,7 @@ class Exchange(Struct, eq=False):
         is_flushing: Whether an ``InputRequiredResult`` is about to be sent.
         lacks_capability: Whether the handler has tried a request that its client does not support.
         server_requests: The handler's requests to the client that are not done, by key.
+        delayed_requests: How many requests of the handler wait until they may be made.
         key_counts: How often each key was used.
         earlier_responses: The client's results so far, by key, for running the handler again.
         cannot_replay: Whether those were too many for a request state.
@@ -263,6 +264,7 @@ class Exchange(Struct, eq=False):
     is_flushing: bool = False
     lacks_capability: bool = False
     server_requests: dict[str, ServerRequest] = {}
+    delayed_requests: int = 0
     key_counts: dict[str, int] = {}
     earlier_responses: dict[str, Raw] = {}
     cannot_replay: bool = False

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
+import anyio.lowlevel
 import msgspec
 from msgspec import UNSET, UnsetType
 
@@ -24,11 +25,15 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.notification_run import NotificationRun
     from mcpgen.runtime.server.server_session import ServerSession
 
-__all__ = ["check_asks", "collect_input", "request_result", "wait_for_client"]
+__all__ = ["check_asks", "collect_input", "request_result", "wait_for_client", "wait_for_requests"]
 
 # How many requests of one handler are made at once. A function may ask for each item of a list that its client has
 # sent, in a task of its own; each request takes 0.1 ms.
 _MAX_AT_ONCE: Final = 100
+
+# How many turns of the event loop later a handler has failed if one of its requests is refused: its task group must end
+# the task of that request, then those of the others, then itself.
+_FAILURE_TURNS: Final = 8
 
 T = TypeVar("T")
 
@@ -93,13 +98,29 @@ async def request_result(  # noqa: PLR0913 (what asks, and what is asked)
     """
     if exchange is not None and len(exchange.server_requests) >= _MAX_AT_ONCE:
         request = exchange.request
-        await (session if request is None else request.session).output.wait_turn()
+        exchange.delayed_requests += 1
+        try:
+            await (session if request is None else request.session).output.wait_turn()
+        finally:
+            exchange.delayed_requests -= 1
     task = None if exchange is None else exchange.task
     with nullcontext() if task is None else task.awaiting_input():
         question = prepare_request(session, exchange, method, params, terms=terms)
         question.keep = None if run is None else run.keep_answer
         send_prepared(session, exchange, question)
         return await _wait_result(session, exchange, question)
+
+
+async def wait_for_requests(exchange: Exchange) -> None:
+    """Wait until the handler of *exchange* has had time to make all its requests, or `_MAX_AT_ONCE` of many."""
+    # One turn of the event loop: a handler that makes several requests in a task each has then made all of them.
+    await anyio.lowlevel.checkpoint()
+    for _ in range(_FAILURE_TURNS if exchange.lacks_capability else 0):
+        await anyio.lowlevel.checkpoint()
+    # On a busy machine, few of many have a turn at a time. A round for each few would be more rounds than a handler may
+    # have (`Limits.max_rounds`).
+    while exchange.delayed_requests and len(exchange.server_requests) < _MAX_AT_ONCE:
+        await anyio.lowlevel.checkpoint()
 
 
 async def _wait_result(session: ServerSession, exchange: Exchange | None, request: ServerRequest) -> Any:
