@@ -150,10 +150,13 @@ class SharedHttpSession(HttpSession):
     def take(self, message: Message | Malformed, ticket: Ticket | None = None) -> tuple[EventStream, ResponseBuffer]:
         """Handle the message of a POST; see `HttpSession`."""
         self._request_ids = (message.id,) if isinstance(message, Request) else ()
-        peer = self.session.peer
+        session = self.session
+        before = None if session.peer is None else session.principal
         taken = super().take(message, ticket)
-        # Only what was accepted: the other workers refuse a record with anything else, and it may have 4 MB.
-        if isinstance(message, Request) and message.method == "initialize" and self.session.peer is not peer:
+        # Only what was accepted: the other workers refuse a record with anything else, and it may have 4 MB. A session
+        # that begins anew has another principal; its client may declare the same again.
+        has_begun = session.peer is not None and session.principal != before
+        if has_begun and isinstance(message, Request) and message.method == "initialize":
             self._declare(message.params)
         return taken
 
