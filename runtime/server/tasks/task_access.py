@@ -1,4 +1,4 @@
-"""Who may use a task, and the errors that clients get about tasks."""
+"""The rights to a task, and the errors that clients get about tasks."""
 
 from __future__ import annotations
 
