@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -71,10 +72,15 @@ async def note(name: str) -> str:
     return name
 
 
-def tell(_signal: int, _frame: FrameType | None) -> None:
+def tell() -> None:
     os.write(2, json.dumps(server._engine.ledger.by_kind()).encode() + b"\n")
 
 
+def tell_soon(_signal: int, _frame: FrameType | None) -> None:
+    # Not at once: the signal may come while a request that has just been answered is still open.
+    asyncio.get_running_loop().call_soon_threadsafe(tell)
+
+
 if __name__ == "__main__":
-    signal.signal(signal.SIGUSR1, tell)
+    signal.signal(signal.SIGUSR1, tell_soon)
     server.run()
