@@ -18,7 +18,8 @@ import anyio
 from mcpgen.runtime.cli.client.form_fields import InvalidFieldValue, parse_form
 from mcpgen.runtime.cli.client.url_report import check_url
 from mcpgen.runtime.cli.terminal_text import display_width, escaped_line, lay_out, wrap
-from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.errors import RequestError
+from mcpgen.runtime.protocol.newest import ErrorCode, models
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -35,6 +36,9 @@ _BAR: Final = "│ "  # before text of the server
 # The label before the command, the URL, or the name in a host's configuration.
 _LABELS: Final = {"command": "its command", "url": "its URL", "server": "configured as"}
 _INDENT: Final = "  "
+
+# Of a message or a description. Nobody reads more, and it would take half a minute, in which Ctrl-C is not heeded.
+_MAX_CHARACTERS: Final = 20_000
 _COMMANDS: Final = "At each field you can also type :back, :skip (no answer), :decline or :cancel (or Ctrl-D)."
 
 _Leave: TypeAlias = Literal["decline", "cancel"]
@@ -73,6 +77,8 @@ class ElicitationPrompt:
     ) -> models.ElicitResult | dict[str, object]:
         """Ask for the fields of a form."""
         fields = parse_form(params.requested_schema)
+        for field in fields:
+            _check_length(field.description)
         request = "asks you for information" if fields else "asks you to confirm"
         async with self._asking(request, params.message, context):
             if fields:
@@ -100,6 +106,7 @@ class ElicitationPrompt:
 
     @asynccontextmanager
     async def _asking(self, request: str, message: str, context: ClientContext) -> AsyncGenerator[None]:
+        _check_length(message)
         async with self._one_at_a_time:
             self._display.hold()
             try:
@@ -254,3 +261,10 @@ class ElicitationPrompt:
         if text is None:
             raise _Left("cancel")
         return text
+
+
+def _check_length(text: str) -> None:
+    """Raise a `RequestError` if a user cannot read *text*; it is not cut, since the rest may matter."""
+    if len(text) > _MAX_CHARACTERS:
+        reason = f"a text of the question has {len(text)} characters; this client shows at most {_MAX_CHARACTERS}"
+        raise RequestError(ErrorCode.INVALID_PARAMS, reason)

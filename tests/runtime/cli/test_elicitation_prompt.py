@@ -258,3 +258,17 @@ def test_there_are_colours_on_a_terminal_only(at_terminal: Begin) -> None:
 
     assert "\x1b[1mTools\x1b[0m (14)" in coloured
     assert "\x1b" not in piped + dumb
+
+
+@pytest.mark.parametrize("text", ["message", "description"])
+def test_a_question_that_is_too_long_to_read_is_refused_and_not_shown(
+    text: str, at_terminal: Begin, tmp_path: Path
+) -> None:
+    message, field = ('"m\\n" * 10001', "") if text == "message" else ('"Who?"', ', "description": "m\\n" * 10001')
+    source = OURS.replace('"Who?"', message).replace('{"type": "string"', f'{{"type": "string"{field}')
+    (tmp_path / "ours.py").write_text(source, encoding="utf-8")
+    status, _, seen = at_terminal("call", str(tmp_path / "ours.py"), "ask", width=200).end()
+
+    assert 1 == status
+    assert "a text of the question has 20002 characters; this client shows at most 20000" in seen
+    assert 100 > seen.count("\n")
