@@ -33,6 +33,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVarTuple,
 import anyio
 from msgspec import Struct
 
+from mcpgen.runtime.transports.tracebacks import escape_traceback
+
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine
 
@@ -51,6 +53,7 @@ __all__ = [
 _Arguments = TypeVarTuple("_Arguments")
 
 _LOG = logging.getLogger("mcpgen.handlers")
+_LOG.addFilter(escape_traceback)
 
 # For cancelled handlers to clean up at the end. Hosts kill the process after a second or two.
 _CLEANUP_SECONDS: Final = 0.1

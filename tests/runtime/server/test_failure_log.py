@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+
 import anyio
 import pytest
 
 from mcpgen import Server
 from mcpgen.runtime.server.failure_log import MAX_TRACEBACKS
 from mcpgen.runtime.transports import memory
+from mcpgen.runtime.transports.tracebacks import MAX_TRACEBACK_CHARS
 
 pytestmark = pytest.mark.anyio
 
@@ -42,3 +45,29 @@ async def test_of_many_calls_that_fail_together_only_some_are_logged_with_a_trac
     assert len(failed) == CALLS + 1
     assert len([record for record in failed if record.exc_info]) == MAX_TRACEBACKS + 1  # one of them in a later turn
     assert "RuntimeError: burnt (without a traceback" in failed[CALLS - 1].getMessage()
+
+
+async def test_a_logged_traceback_is_bounded_and_cannot_control_a_terminal(caplog: pytest.LogCaptureFixture) -> None:
+    server = Server("failing", version="1")
+
+    @server.tool
+    async def find(city: str) -> None:
+        raise ValueError(f"unknown city {city}")
+
+    params = {
+        "name": "find",
+        "arguments": {"city": "\x1b]0;evil\x07\r\x9b31m" + "x" * 1_000_000},
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        },
+    }
+    async with memory.wire(server) as wire:
+        await wire.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+        await wire.receive()
+
+    (record,) = (each for each in caplog.records if each.exc_info)
+    logged = logging.Formatter().format(record)
+    assert "ValueError: unknown city \\x1b]0;evil\\x07\\r\\x9b31mxxx" in logged
+    assert not set(logged) & {"\x1b", "\x07", "\r", "\x9b"}
+    assert len(logged) < MAX_TRACEBACK_CHARS + 1000
