@@ -246,8 +246,7 @@ class Router:
         steps: list[tuple[str, Step]] = []
         for direction in self._steps.directions(source, target):
             if not direction.messages:
-                reason = "the draft has no adapter; build it with `--based-on R --adapters`"
-                raise _no_route(step_name(direction), reason, None)
+                raise _no_route(step_name(direction), _NO_ADAPTER, None)
             message = direction.messages.get(method, _UNKNOWN)
             able = _able(able, message, step_name(direction))
             step = _step(message, part)
@@ -272,9 +271,8 @@ class Router:
         steps: list[tuple[str, Step]] = []
         for direction in self._steps.directions(source, target):
             if name not in direction.definitions:
-                raise _no_route(
-                    step_name(direction), f"{direction.target} has no definition that corresponds to {name}", None
-                )
+                reason = f"{direction.target} has no definition that corresponds to {name}"
+                raise _no_route(step_name(direction), reason if direction.messages else _NO_ADAPTER, None)
             name, step = direction.definitions[name]
             steps.append((step_name(direction), step))
         return Route(
@@ -297,6 +295,7 @@ class Router:
         return tuple((name, step.adapt) for name, step in needed if step.adapt is not _UNCHANGED)
 
 
+_NO_ADAPTER = "the draft has no adapter; build it with `--based-on R --adapters`"
 _UNKNOWN = Message()
 _UNCHANGED = Step().adapt  # the default of a part that no rule changes
 

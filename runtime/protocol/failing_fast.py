@@ -232,8 +232,10 @@ def _count_calls(calls: int, value: object) -> object:
     spent = _SPENT.get()
     spent.calls += calls
     if spent.calls > _MAX_CALLS:
-        slow = "values of types that are slow to read, such as IP addresses, paths, and all hosts of a URL but one"
-        spent.problem = f"Expected at most {_MAX_CALLS} {slow}; a fraction such as 1/3 counts as {_CALLS_OF_FRACTION}"
+        slow = "values of types that are slow to read, such as IP addresses and paths"
+        hosts = "in a URL, each host after the first one counts, too"
+        fraction = f"a fraction such as 1/3 counts as {_CALLS_OF_FRACTION}"
+        spent.problem = f"Expected at most {_MAX_CALLS} {slow}; {hosts}; {fraction}"
         raise ValueError(spent.problem)
     return value
 

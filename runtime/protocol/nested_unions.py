@@ -75,7 +75,8 @@ def _check_copies(count_reads: Callable[[object], None], errors: int, value: obj
         elif isinstance(each, str):
             copies += len(each) // _CHARS_OF_COPY * depth * errors
         if copies > _MAX_COPIES:
-            raise ValueError("it has too many values in nested unions; fewer are allowed without a discriminator")
+            problem = "it has too many values in nested unions; fewer are allowed in unions without a discriminator"
+            raise ValueError(problem)
 
 
 def _check(factors: Counter[object], arms: int, declared: AbstractSet[str], value: object, *, has_texts: bool) -> None:

@@ -230,6 +230,10 @@ def test_a_key_of_the_draft_from_an_older_peer_is_checked(folder: Path) -> None:
             "mcpgen.register(valone); mcpgen.runtime.adapt.route('alone', '2026-07-28', 'tools/list', 'result')",
             "from alone to 2026-07-28: the draft has no adapter",
         ),
+        (
+            "mcpgen.register(valone); mcpgen.runtime.adapt.definition_route('2025-11-25', 'alone', 'Tool')",
+            "from 2026-07-28 to alone: the draft has no adapter",
+        ),
     ],
 )
 def test_a_mistake_is_an_error_that_says_what_to_do(program: str, expected: str, folder: Path) -> None:

@@ -295,7 +295,7 @@ def test_a_result_of_pydantic_has_the_same_limit_for_patterns_that_python_matche
         (pydantic.AnyUrl, ["http://" + "一" * 990] * 17, "fewer if there are several such hosts"),
         (pydantic.AnyUrl, [" http:\\\t/" + "%e4%b8%80" * 450], "in a host that is not ASCII"),
         (pydantic.AnyUrl | str, ["http://" + "一" * 4001], "in a host that is not ASCII"),  # not read as str
-        (pydantic.MongoDsn, ["mongodb://" + "a," * 5001 + "a"], "and all hosts of a URL but one"),
+        (pydantic.MongoDsn, ["mongodb://" + "a," * 5001 + "a"], "in a URL, each host after the first one counts, too"),
     ],
 )
 def test_values_that_pydantic_reads_in_python_are_limited_in_number(
