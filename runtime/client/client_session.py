@@ -23,7 +23,7 @@ from mcpgen.runtime.limits import MAX_ID_CHARS
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import offers
 from mcpgen.runtime.protocol.messages import ErrorResponse, Notification, RequestId, Response
-from mcpgen.runtime.transports.tracebacks import escape_traceback
+from mcpgen.runtime.transports.tracebacks import traceback_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -46,8 +46,7 @@ _MAX_SKIPPED: Final = 2**52  # the ids after it are still below 2**53, and no se
 _TASK_RESULT: Final = "tasks/result"  # of 2025-11-25
 _RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
 
-_LOG = logging.getLogger("mcpgen.session")
-_LOG.addFilter(escape_traceback)
+_LOG = traceback_logger("mcpgen.session")
 
 
 class SessionOutput(Protocol):

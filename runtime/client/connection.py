@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +14,7 @@ from mcpgen.runtime.client.dispatcher import MessageDispatcher
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestLost, TransportClosed
 from mcpgen.runtime.transports.auto_reset_event import AutoResetEvent, auto_reset_event_factory, same_loop_check
 from mcpgen.runtime.transports.event_loops import next_turn
+from mcpgen.runtime.transports.tracebacks import traceback_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ClientConnection", "current_connection"]
 
-_LOG = logging.getLogger("mcpgen.session")
+_LOG = traceback_logger("mcpgen.session")
 
 # The notifications that are handled in one turn of the event loop: a hundred small ones. One of 14 KB takes up to 60 ms
 # to decode, and a thousand of them can wait.

@@ -10,7 +10,6 @@ An error is stored, and raised from the next call, without an exception group ar
 
 from __future__ import annotations
 
-import logging
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from functools import partial
@@ -26,6 +25,7 @@ from mcpgen.runtime.errors import McpgenError, RequestTimedOut, TransportClosed,
 from mcpgen.runtime.transports.auto_reset_event import OTHER_LOOP, same_loop_check
 from mcpgen.runtime.transports.errors import ServerExited
 from mcpgen.runtime.transports.spawner import open_group, open_spawner, start_alone
+from mcpgen.runtime.transports.tracebacks import traceback_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SLOW_START", "ConnectionTask", "offered_revisions"]
 
-_LOG = logging.getLogger("mcpgen.session")
-_CLIENT_LOG = logging.getLogger("mcpgen.client")
+_LOG = traceback_logger("mcpgen.session")
+_CLIENT_LOG = traceback_logger("mcpgen.client")
 
 # A user who waits this long is told how to wait less.
 _HINT_SECONDS: Final = 2.0

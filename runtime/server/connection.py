@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +25,7 @@ from mcpgen.runtime.server.server_session import ServerSession
 from mcpgen.runtime.server.session_output import SessionOutput
 from mcpgen.runtime.server.subscriptions import all_changes, end_stream, notify_change, notify_extension, wants_change
 from mcpgen.runtime.transports.event_loops import is_cancellation
+from mcpgen.runtime.transports.tracebacks import traceback_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Connection"]
 
-_LOG = logging.getLogger("mcpgen.handlers")
+_LOG = traceback_logger("mcpgen.handlers")
 
 # `_requires_input` looks at each result, so it calls no function. Pyright does not know the values after `isinstance`.
 _DICTS: Final = (dict,)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from mcpgen.runtime.errors import printable
 from mcpgen.runtime.transports.child_process import read_chunk
 from mcpgen.runtime.transports.descriptors import READ_BYTES
+from mcpgen.runtime.transports.tracebacks import traceback_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +29,7 @@ _MAX_FINAL_READS: Final = 2 * READ_BYTES // _READ_BYTES
 _MAX_LINE_CHARACTERS: Final = 16 * 1024
 
 _SERVER_LOG = logging.getLogger("mcpgen.server")
-_LOG = logging.getLogger("mcpgen.client")
+_LOG = traceback_logger("mcpgen.client")
 
 
 class ChildStderr:

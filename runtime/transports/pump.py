@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import logging
 import select
 import sys
 from abc import ABC, abstractmethod
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import anyio
 
 from mcpgen.runtime.protocol.framing import OversizedLine, frame
+from mcpgen.runtime.transports.tracebacks import traceback_logger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +32,7 @@ Side: TypeAlias = Literal["server", "client"]
 MAX_FRAMES: Final = 256
 _MAX_TURN_BYTES: Final = 16 * 1024
 
-_LOG = logging.getLogger("mcpgen.serving")
+_LOG = traceback_logger("mcpgen.serving")
 
 
 class Pump(ABC):

@@ -22,7 +22,6 @@ is not shared further after a function that leaves something behind in it: a con
 from __future__ import annotations
 
 import asyncio
-import logging
 import sys
 from collections import deque
 from contextlib import asynccontextmanager
@@ -33,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVarTuple,
 import anyio
 from msgspec import Struct
 
-from mcpgen.runtime.transports.tracebacks import escape_traceback
+from mcpgen.runtime.transports.tracebacks import traceback_logger
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -52,8 +51,7 @@ __all__ = [
 
 _Arguments = TypeVarTuple("_Arguments")
 
-_LOG = logging.getLogger("mcpgen.handlers")
-_LOG.addFilter(escape_traceback)
+_LOG = traceback_logger("mcpgen.handlers")
 
 # For cancelled handlers to clean up at the end. Hosts kill the process after a second or two.
 _CLEANUP_SECONDS: Final = 0.1

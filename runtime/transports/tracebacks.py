@@ -6,25 +6,27 @@ terminal, which would do what control characters say.
 
 from __future__ import annotations
 
+import logging
 import traceback
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mcpgen.runtime.errors import printable
 
-if TYPE_CHECKING:
-    import logging
-
-__all__ = ["MAX_TRACEBACK_CHARS", "escape_traceback"]
+__all__ = ["MAX_TRACEBACK_CHARS", "traceback_logger"]
 
 # Enough for any traceback. A message can have millions of characters, and to escape them would stop the event loop.
 MAX_TRACEBACK_CHARS: Final = 65_536
 
 
-def escape_traceback(record: logging.LogRecord) -> bool:
-    """Escape the control characters in the traceback of *record*: a filter for a logger, which lets all records pass.
+def traceback_logger(name: str) -> logging.Logger:
+    """Return the logger *name*, which writes tracebacks with control characters as escapes, and bounds them."""
+    logger = logging.getLogger(name)
+    logger.addFilter(_escape_traceback)  # once only, however often this is called
+    return logger
 
-    Formatters of `logging` use the text that is here. Other handlers still get the exception itself.
-    """
+
+def _escape_traceback(record: logging.LogRecord) -> bool:
+    # Formatters of `logging` use the text that is here. Other handlers still get the exception itself.
     if record.exc_info and record.exc_info[0] is not None and not record.exc_text:
         text = "".join(traceback.format_exception(*record.exc_info)).rstrip("\n")
         shown = text if len(text) <= MAX_TRACEBACK_CHARS else f"{text[:MAX_TRACEBACK_CHARS]}…"

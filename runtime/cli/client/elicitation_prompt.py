@@ -37,7 +37,7 @@ _BAR: Final = "│ "  # before text of the server
 _LABELS: Final = {"command": "its command", "url": "its URL", "server": "configured as"}
 _INDENT: Final = "  "
 
-# Of a message or a description. Nobody reads more, and it would take half a minute, in which Ctrl-C is not heeded.
+# Of a message or a description. No user reads more, and to show it would take half a minute, without heed of Ctrl-C.
 _MAX_CHARACTERS: Final = 20_000
 _COMMANDS: Final = "At each field you can also type :back, :skip (no answer), :decline or :cancel (or Ctrl-D)."
 

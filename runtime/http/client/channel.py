@@ -16,7 +16,6 @@ Spec:
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,6 +31,7 @@ from mcpgen.runtime.http.client.outgoing_messages import (
     cancelled_id,
     parse_message,
 )
+from mcpgen.runtime.transports.tracebacks import traceback_logger
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HttpChannel"]
 
-_LOG = logging.getLogger("mcpgen.client")
+_LOG = traceback_logger("mcpgen.client")
 
 # How long the server may take to accept a message that is not a request; only later messages wait for it.
 _SEND_SECONDS: Final = 30.0

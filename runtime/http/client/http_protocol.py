@@ -15,7 +15,6 @@ Spec:
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -37,6 +36,7 @@ from mcpgen.runtime.http.client.param_header_cache import list_tools_again
 from mcpgen.runtime.http.client.post_requests import PostRequests, SessionLost
 from mcpgen.runtime.http.client.session_renewal import renew_session
 from mcpgen.runtime.protocol.newest import ErrorCode
+from mcpgen.runtime.transports.tracebacks import traceback_logger
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -55,7 +55,7 @@ _HANDSHAKE: Final = (INITIALIZE, _INITIALIZED)
 # How many times the probe's time a server may take to name its message endpoint, which it should do at once.
 _ENDPOINT_PROBES: Final = 2
 
-_LOG = logging.getLogger("mcpgen.client")
+_LOG = traceback_logger("mcpgen.client")
 
 
 class HttpProtocol:

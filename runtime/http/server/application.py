@@ -7,7 +7,6 @@ An ASGI server can serve it, and a framework can mount it.
 
 from __future__ import annotations
 
-import logging
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +27,7 @@ from mcpgen.runtime.protocol.headers import headers_by_name
 from mcpgen.runtime.server.cluster.cluster import ClusterUnavailable
 from mcpgen.runtime.server.fair_turns import FairTurns
 from mcpgen.runtime.server.functions.worker_threads import CALLER, Caller
+from mcpgen.runtime.transports.tracebacks import traceback_logger
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Application"]
 
-_LOG = logging.getLogger("mcpgen.http")
+_LOG = traceback_logger("mcpgen.http")
 
 # The one revision with the transport HTTP+SSE.
 _LEGACY_SSE_REVISION: Final = "2024-11-05"

@@ -15,7 +15,6 @@ This needs asyncio, whose tasks can be cancelled from outside.
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import anyio
@@ -34,6 +33,7 @@ from mcpgen.runtime.server.dispatcher import result_json
 from mcpgen.runtime.server.exchange import Exchange, OpenRequest
 from mcpgen.runtime.server.fast_path import plain_json
 from mcpgen.runtime.server.functions.results import StructuredJson
+from mcpgen.runtime.transports.tracebacks import traceback_logger
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
@@ -52,7 +52,7 @@ __all__ = ["CALL", "DirectCall", "finish_call", "open_request", "start_session_c
 
 CALL: Final = "tools/call"
 
-_LOG = logging.getLogger("mcpgen.handlers")
+_LOG = traceback_logger("mcpgen.handlers")
 
 
 class DirectCall:

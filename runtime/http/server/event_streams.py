@@ -15,7 +15,6 @@ Spec:
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
@@ -28,6 +27,7 @@ from mcpgen.runtime.protocol.envelope import encode_notification
 from mcpgen.runtime.server.event_store import EventStore, event_id
 from mcpgen.runtime.server.request_results import wait_for_client
 from mcpgen.runtime.transports.spawner import Spawner, turn
+from mcpgen.runtime.transports.tracebacks import traceback_logger
 
 __all__ = ["EventStream", "end_streams", "is_get_stream"]
 
@@ -42,7 +42,7 @@ _WAITING_BYTES: Final = 120
 _PROGRESS: Final = encode_notification("notifications/progress").removesuffix(b"}")
 _REQUEST: Final = b'{"jsonrpc":"2.0","id":'
 
-_LOG = logging.getLogger("mcpgen.http")
+_LOG = traceback_logger("mcpgen.http")
 
 
 class EventStream(Struct, eq=False):

@@ -7,7 +7,6 @@ Spec:
 
 from __future__ import annotations
 
-import logging
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +16,7 @@ from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.server.cluster.cluster import ClusterUnavailable
 from mcpgen.runtime.server.event_store import parse_event_id
 from mcpgen.runtime.server.fair_turns import REQUEST_COST_BYTES
+from mcpgen.runtime.transports.tracebacks import traceback_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ __all__ = ["delete", "get"]
 
 _NO_SESSION_ID: Final = "the request has no Mcp-Session-Id header; send the id from the response to initialize"
 
-_LOG = logging.getLogger("mcpgen.http")
+_LOG = traceback_logger("mcpgen.http")
 
 
 async def get(  # noqa: PLR0913, PLR0917 (of `PostRequest`)

@@ -8,13 +8,13 @@ then the task starts with the first request, and ends with the event loop.
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 import anyio
 
 from mcpgen.runtime.errors import TransportClosed
 from mcpgen.runtime.transports.spawner import open_spawner, start_alone
+from mcpgen.runtime.transports.tracebacks import traceback_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HandlerHost"]
 
-_LOG = logging.getLogger("mcpgen.http")
+_LOG = traceback_logger("mcpgen.http")
 
 
 class HandlerHost:

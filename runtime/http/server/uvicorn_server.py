@@ -29,6 +29,7 @@ from mcpgen.runtime.server.quota import Quota
 from mcpgen.runtime.transports.graceful_shutdown import GracefulShutdown
 from mcpgen.runtime.transports.process_memory import return_free_memory, tune_gc
 from mcpgen.runtime.transports.spawner import open_group
+from mcpgen.runtime.transports.tracebacks import traceback_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -252,6 +253,7 @@ def _config(app: Any, write_seconds: float) -> uvicorn.Config:  # noqa: ANN401 (
         requests=SharedTask(),
         reads=ReadTurns(),
     )
+    traceback_logger("uvicorn.error")  # it logs exceptions of the application
     return uvicorn.Config(
         app,
         http=make,  # type: ignore[arg-type] # uvicorn only calls it

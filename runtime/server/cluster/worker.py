@@ -9,7 +9,6 @@ flush removes.
 
 from __future__ import annotations
 
-import logging
 import math
 import re
 import secrets
@@ -34,6 +33,7 @@ from mcpgen.runtime.server.cluster.worker_messages import (
     decode_message,
     encode_message,
 )
+from mcpgen.runtime.transports.tracebacks import traceback_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +66,7 @@ _LEAVING_SECONDS: Final = 0.3
 _NUMBER_BITS: Final = 20
 ID_SHIFT: Final = 32
 
-_LOG = logging.getLogger("mcpgen.cluster")
+_LOG = traceback_logger("mcpgen.cluster")
 
 # Seven digits, as `_NUMBER_BITS` have at most.
 _NUMBER: Final = re.compile(r"[0-9]{1,7}")

@@ -20,7 +20,6 @@ then, the store refuses what they report.
 
 from __future__ import annotations
 
-import logging
 import secrets
 from collections import deque
 from functools import partial
@@ -45,6 +44,7 @@ from mcpgen.runtime.server.tasks.running_task import RunningTask, error_outcome
 from mcpgen.runtime.server.tasks.task_store import MAX_READ_BYTES, StoreFailed, forget, forget_all
 from mcpgen.runtime.transports.event_loops import next_turn
 from mcpgen.runtime.transports.spawner import open_spawner, start_alone
+from mcpgen.runtime.transports.tracebacks import traceback_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -65,7 +65,7 @@ _MAX_TAKEN: Final = 32
 
 _LOST: Final = "The process that ran the task has ended"
 
-_LOG = logging.getLogger("mcpgen.tasks")
+_LOG = traceback_logger("mcpgen.tasks")
 
 _decode_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 
