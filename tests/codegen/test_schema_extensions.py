@@ -17,6 +17,7 @@ from mcpgen.codegen.canonical import canonical_bytes, reduce
 from mcpgen.codegen.commands import build, check
 from mcpgen.codegen.pinned import PINNED, SchemaRoom
 from mcpgen.codegen.schema_commands import schema
+from tests.codegen.packages import small_checkout
 from tests.codegen.verdicts import STRING, obj, ref
 
 SCHEMA = Path(str(files("mcpgen"))) / "schema"
@@ -76,13 +77,16 @@ def test_an_extension_is_added_pinned_listed_and_verified(checkout: Path) -> Non
 
 
 @pytest.mark.slow
-def test_an_added_extension_is_built_and_checked_with_all_others(checkout: Path) -> None:
-    shutil.copytree(files("mcpgen") / "generated", checkout / "generated")  # type: ignore[arg-type] # a path of a checkout
+def test_added_extensions_are_built_and_checked_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_checkout(tmp_path / "small", "2026-07-28")
+    monkeypatch.chdir(tmp_path / "small")
     add(ROOMS, *NEW)
+    add(NEXT, "--id", "com.example/halls", *NEW[2:], name="halls")
     built = CliRunner().invoke(build, ["--all"])
 
     assert 0 == built.exit_code, built.output
-    assert (checkout / "generated" / "extensions" / "rooms" / "models.py").is_file()
+    assert Path("generated", "extensions", "rooms", "models.py").is_file()
+    assert Path("generated", "extensions", "halls", "models.py").is_file()
     assert 0 == CliRunner().invoke(check, []).exit_code
 
 
