@@ -90,8 +90,11 @@ def _properties(value: Json) -> Iterator[Fault]:
 
 
 def _name(name: str, at: str | int) -> Iterator[Fault]:
-    if not name or any(character in '"\\' or character < " " for character in name):
-        reason = "is empty" if not name else "contains a quotation mark, a backslash or a control character"
+    if not name:
+        hint = "Give the property a name: the bindings form the name of its Python attribute from it."
+        yield Fault("MG204", f"the property name {shown(name)} is empty", hint, (at,))
+    elif any(character in '"\\' or character < " " for character in name):
+        reason = "contains a quotation mark, a backslash or a control character"
         hint = "Rename the property: msgspec cannot encode such a key."
         yield Fault("MG204", f"the property name {shown(name)} {reason}", hint, (at,))
 

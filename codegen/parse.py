@@ -127,7 +127,7 @@ class _Parser:
         """Count *count* more things of *size* bytes that the schema at *pointer* inherits."""
         self._inherited, self._inherited_bytes = self._inherited + count, self._inherited_bytes + size
         if self._inherited > MAX_INHERITED or self._inherited_bytes > MAX_INHERITED_BYTES:
-            most = f"{MAX_INHERITED} definitions, properties and types, or {MAX_INHERITED_BYTES} bytes"
+            most = f"{MAX_INHERITED} definitions, properties and types, or {MAX_INHERITED_BYTES} bytes of properties"
             self._report("MG006", pointer, f"the `allOf` schemas inherit more than {most}")
             raise Refused(self.diagnostics)
 

@@ -254,7 +254,7 @@ class TaskWorker:
             _LOG.warning("the task store failed: %s", failure)
             return RETRY_SECONDS
         except Exception:  # noqa: BLE001 (what the store holds is not valid; other tasks must go on)
-            _LOG.exception("a task could not be looked at; the server tries again")
+            _LOG.exception("checking the tasks failed; the server tries again")
             return RETRY_SECONDS
         return min([*due, *([] if more is None else [more])], default=None)
 

@@ -78,7 +78,9 @@ async def test_calls_that_wait_for_input_expire_although_the_store_of_tasks_has_
             await ended.wait()
 
 
-async def test_tasks_run_although_the_store_had_content_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_tasks_run_although_the_store_had_content_that_cannot_be_read(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(task_worker, "RETRY_SECONDS", 0.001)
     store, baked = FailingStore(), anyio.Event()
     store.is_shared, store.odd_beat = True, anyio.Event()
@@ -95,6 +97,7 @@ async def test_tasks_run_although_the_store_had_content_that_cannot_be_read(monk
             await wire.send(call(1, "bake"))
             assert (await wire.receive())["result"]["resultType"] == "task"
             await baked.wait()
+    assert "checking the tasks failed; the server tries again" in caplog.messages
 
 
 async def test_the_results_that_wait_for_a_store_are_bounded() -> None:

@@ -108,8 +108,8 @@ class OAuth:
             check_parameters("visit", visit, "the URL of the login page", 1)
         if client_metadata_url is not None and not _is_document(client_metadata_url):
             raise UsageError(
-                "`client_metadata_url` must be a URL of https with a path, without . and .. in it, such as "
-                "https://example.com/client.json"
+                "`client_metadata_url` must be a URL of https with a path, such as https://example.com/client.json; "
+                "it must have no user name and no fragment, and no segment of its path may be . or .."
             )
         if redirect_uri is not None and not _is_redirect(redirect_uri):
             raise UsageError(
