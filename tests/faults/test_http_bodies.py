@@ -206,6 +206,18 @@ def test_the_refusal_of_long_trailers_names_them(house: House) -> None:
     assert b"the trailers or the chunk extensions of the body have more than 64 KiB" in reply.body
 
 
+@pytest.mark.parametrize("count", [150, 5000])
+def test_a_body_has_few_trailers(house: House, count: int) -> None:
+    line = house.line()
+    line.send(head("POST", "/mcp", *JSON, *MIRRORED, CHUNKED) + chunk(ECHO) + b"0\r\n" + b"x:y\r\n" * count)
+    if count < 200:
+        line.send(b"\r\n")
+        assert SAID in line.reply().body
+    else:  # they have 25 kB, which would become a megabyte in memory
+        reply = line.reply()
+        assert (reply.status, bytes(reply.body)) == (431, b"the request has more than 200 headers and trailers")
+
+
 def test_a_trailer_is_no_header(house: House) -> None:
     line = house.line()
     trailers = b"Mcp-Name: echo\r\nHost: evil.example\r\n\r\n"

@@ -68,12 +68,10 @@ MAX_HEADS_BYTES: Final = 16 * 1024 * 1024
 _CONNECTION_BYTES: Final = 16 * 1024
 _WAITING_REQUEST_BYTES: Final = 1280  # beside its head
 
-_HEAD_TOO_LONG: Final = b"431 Request Header Fields Too Large", b"the request head is longer than 64 KiB"
-_TOO_MANY_HEADERS: Final = b"431 Request Header Fields Too Large", b"the request has more than 200 headers"
-_TRAILERS_TOO_LONG: Final = (
-    b"431 Request Header Fields Too Large",
-    b"the trailers or the chunk extensions of the body have more than 64 KiB",
-)
+_FIELDS_TOO_LARGE: Final = b"431 Request Header Fields Too Large"
+_HEAD_TOO_LONG: Final = _FIELDS_TOO_LARGE, b"the request head is longer than 64 KiB"
+_TOO_MANY_HEADERS: Final = _FIELDS_TOO_LARGE, b"the request has more than 200 headers and trailers"
+_TRAILERS_TOO_LONG: Final = _FIELDS_TOO_LARGE, b"the trailers or the chunk extensions of the body have more than 64 KiB"
 _TOO_MANY_HEADS: Final = b"503 Service Unavailable", b"too many request heads are incomplete or wait for an answer"
 _SHORT_CHUNKS_REFUSED: Final = b"400 Bad Request", b"the chunks of the body are too short; send at least 256 bytes each"
 
@@ -101,6 +99,7 @@ class BoundedProtocol(CycleProtocol):
         self._spare_chunks = _SHORT_CHUNKS
         self._is_complete = True  # whether the last request has arrived completely
         self._data = b""
+        self._fields = 0  # the headers and the trailers of the request that arrives
         self._overhead_bytes = 0  # bytes that are neither head nor body
         self._unread_bytes = 0
         self._unread_timer: asyncio.TimerHandle | None = None
@@ -139,8 +138,6 @@ class BoundedProtocol(CycleProtocol):
             self._head_bytes += len(data)
             if self._head_bytes > MAX_HEAD_BYTES:
                 self._refuse(*_HEAD_TOO_LONG)
-            elif len(self.headers) > MAX_HEADERS:
-                self._refuse(*_TOO_MANY_HEADERS)
             elif not self._count_heads():
                 self._refuse(*_TOO_MANY_HEADS)
             elif self._head_timer is None:
@@ -165,6 +162,7 @@ class BoundedProtocol(CycleProtocol):
         self.url = b""
         self.expect_100_continue = False
         self.headers = []
+        self._fields = 0
         self.scope: Any = {
             "type": "http",
             "asgi": {"version": self._asgi_version, "spec_version": "2.3"},
@@ -177,6 +175,18 @@ class BoundedProtocol(CycleProtocol):
             "extensions": self._extensions,
         }
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep a header and drop a trailer. Refuse too many of them before the rest of the data is parsed."""
+        self._fields += 1
+        if self._fields > MAX_HEADERS:
+            self._refuse(*_TOO_MANY_HEADERS)
+            raise OverflowError("the request has too many headers and trailers")
+        if self._is_in_head:
+            name = name.lower()
+            if name == b"expect" and value.lower() == b"100-continue":
+                self.expect_100_continue = True
+            self.headers.append((name, value))
+
     def on_headers_complete(self) -> None:
         """Count the bytes that are not body from now on, instead of those of the head."""
         if self.parser.should_upgrade():
@@ -188,19 +198,15 @@ class BoundedProtocol(CycleProtocol):
         if may_be_long and self._head_size() > MAX_HEAD_BYTES:
             self._refuse(*_HEAD_TOO_LONG)
             raise OverflowError("the request head is longer than 64 KiB")
-        if len(self.headers) > MAX_HEADERS:
-            self._refuse(*_TOO_MANY_HEADERS)
-            raise OverflowError("the request has too many headers")
         self._is_in_head = False
-        self._head_bytes = 0
-        self._spare_chunks = _SHORT_CHUNKS
+        self._head_bytes, self._spare_chunks = 0, _SHORT_CHUNKS
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
         self.begin_request()
         if self.pipeline or self._head_entry is not None:
             self._note_waiting()
-        self.headers = []  # collects trailers, which are ignored
+        self.headers = []  # a head may be long, and its connection idle for long
         self._overhead_bytes = 0
 
     def on_body(self, body: bytes) -> None:
