@@ -182,10 +182,7 @@ class BoundedProtocol(CycleProtocol):
             self._refuse(*_TOO_MANY_HEADERS)
             raise OverflowError("the request has too many headers and trailers")
         if self._is_in_head:
-            name = name.lower()
-            if name == b"expect" and value.lower() == b"100-continue":
-                self.expect_100_continue = True
-            self.headers.append((name, value))
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Count the bytes that are not body from now on, instead of those of the head."""
