@@ -321,7 +321,7 @@ class BoundedProtocol(CycleProtocol):
             self._waiting_bytes += _WAITING_REQUEST_BYTES + self._head_size() + _HEADER_BYTES * len(self.headers)
         if not self._count_heads():
             self._refuse(*_TOO_MANY_HEADS)
-            raise OverflowError("too many heads wait")
+            raise OverflowError("too many request heads wait for an answer")
 
     def _count_heads(self) -> bool:
         """Count what an incomplete head, and those that wait, keep; return False if there is no room for it."""

@@ -137,8 +137,8 @@ class RunningTask:
             self.set_status_message(message)
 
     def ask(self, exchange: Exchange) -> None:
-        """Publish the requests of *exchange* to the client."""
-        raise NotImplementedError(f"handshake revisions send requests as messages: {exchange.handler.method}")
+        """Publish the requests of *exchange* to the client, in revisions in which they are no messages of their own."""
+        raise NotImplementedError(f"this kind of task cannot publish the requests of {exchange.handler.method}")
 
     @contextmanager
     def awaiting_input(self) -> Generator[None]:

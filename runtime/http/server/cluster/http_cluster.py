@@ -391,7 +391,7 @@ def _client(request: RelayedRequest) -> Client:
 
 def _shared(session: HttpSession) -> SharedHttpSession:
     if not isinstance(session, SharedHttpSession):  # unreachable: `new_session` makes all sessions
-        raise UsageError("this session is not shared")
+        raise UsageError("a session of this server is not one of its cluster")
     return session
 
 
