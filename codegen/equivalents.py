@@ -104,8 +104,12 @@ class _Rewriting:
         if self._repeated > MAX_REPEATED:
             finding = Diagnostic(
                 code="MG012",
-                message=f"`allOf` with unions, and `propertyNames`, repeat more than {MAX_REPEATED} schemas",
-                hint="Move what they repeat to definitions, and refer to these with `$ref`.",
+                message=(
+                    f"the generator would copy more than {MAX_REPEATED} schemas: it copies the other members of an "
+                    "`allOf` for each member of an `anyOf` in it, and the `additionalProperties` of an object for each "
+                    "constant in its `propertyNames`"
+                ),
+                hint="Move the schemas that it would copy to definitions, and refer to these with `$ref`.",
             )
             raise Refused([finding])
 

@@ -110,7 +110,8 @@ def trace(  # noqa: PLR0913 (one parameter for each option)
     A violation (✗) is something that the revision does not allow, such as a key or a method of another revision, or a
     message that is too large to check. A note (·) is something that is allowed but unusual.
 
-    With a URL, the host gets an error response for each request that fails over HTTP.
+    With a URL, the host gets an error response for each request that fails over HTTP. The messages of a batch that
+    contains requests are sent to the URL one by one, so each request gets a response of its own.
 
     Exit status: that of the server; 128 plus the signal number if a signal ended it. With a URL: 0, or 1 if the
     connection was lost. With --strict: 1 if there was a violation.

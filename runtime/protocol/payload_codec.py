@@ -317,7 +317,8 @@ class Validator:
                 raise self._payload.invalid(fault[1], pointer_to(fault[0]))
         if getattr(checked, "result_type", "complete") != "complete" and _may_be_any_text(cast("Any", type(checked))):
             # Types of extensions, and `InputRequiredResult`, allow one value only, and so were checked above.
-            raise self._payload.invalid("a result of this type must be `complete`", "/resultType")
+            reason = f"the value must be `complete` in every {type(cast('object', checked)).__name__}"
+            raise self._payload.invalid(reason, "/resultType")
         return data
 
     def _first(self, value: Value, data: bytes) -> Value:

@@ -2,7 +2,8 @@
 
 Theory of operation. The host starts this process like a server. Messages of the host are sent by the HTTP client
 transport, and messages of the server are written to standard output unchanged. If HTTP has no response to a request,
-the host gets an error that says why, so that it does not wait for ever.
+the host gets an error that says why, so that it does not wait for ever. The messages of a batch with requests are sent
+one by one: the HTTP client transport reads the responses to single requests only.
 
 Neither side is read faster than the other side reads: what waits for the host has a limit, and so has what waits for
 the server (`ClientLimits.max_buffered_bytes`).
@@ -18,7 +19,9 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
 import anyio
+import msgspec
 from anyio.lowlevel import checkpoint_if_cancelled
+from msgspec import Raw
 
 from mcpgen.runtime.cli.terminal_text import error_text
 from mcpgen.runtime.cli.trace.stdio_relay import ByteReader, ByteWriter
@@ -105,9 +108,9 @@ class HttpRelay:
                     server.refuse(each)
                     continue
                 self._trace_sink.to_server(frame(each))
-                server.note_requests(each)
-                channel.write(each)
-                await channel.drain()
+                for message in server.note_requests(each):
+                    channel.write(message)
+                    await channel.drain()
 
     async def _write(self, server: _Server) -> None:
         """Write the server's messages to the host, until the host does not read any more."""
@@ -145,13 +148,18 @@ class _Server:
         self._size = 0
         self._changed = anyio.Event()  # set at each change, and then replaced
 
-    def note_requests(self, message: bytes) -> None:
-        """Remember the requests in *message*."""
+    def note_requests(self, message: bytes) -> list[bytes]:
+        """Remember the requests in *message*, and return the messages to send for it."""
         found = envelope.decode(message, max_values=self._max_values)
+        has_requests = False
         for each in found.items if isinstance(found, Batch) else (found,):
             kind, known = _kind_and_id(each)
             if kind == "request" and known is not None:
                 self.pending[known] = None
+                has_requests = True
+        if isinstance(found, Batch) and has_requests:
+            return [bytes(each) for each in msgspec.json.decode(message, type=list[Raw])]
+        return [message]
 
     def refuse(self, line: OversizedLine) -> None:
         """Answer a request of the host that is too long to be sent."""

@@ -297,7 +297,8 @@ class HttpChannel:
             await self._queued.wait()
 
     async def _send_message(self, message: OutgoingMessage, session: HttpSession | None) -> None:
-        name = message.method or "an answer"
+        # A batch of answers has no id here, nor has an invalid message, which only `mcpgen trace` sends.
+        name = message.method or ("a message" if message.id is None else "an answer")
         try:
             with anyio.move_on_after(_SEND_SECONDS) as scope:
                 await self._protocol.send_message(message, session)

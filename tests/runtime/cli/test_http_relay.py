@@ -166,6 +166,31 @@ async def test_a_request_that_is_too_long_is_answered() -> None:
     assert "max_frame_bytes" in answer["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("batch", "taken"),
+    [
+        (
+            b'[{"jsonrpc":"2.0","id":1,"method":"ping"}, {"jsonrpc":"2.0","method":"a"}, 3]',
+            [b'{"jsonrpc":"2.0","id":1,"method":"ping"}', b'{"jsonrpc":"2.0","method":"a"}', b"3"],
+        ),
+        (
+            b'[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":2,"result":{}}]',
+            [b'[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":2,"result":{}}]'],
+        ),
+    ],
+    ids=["with a request", "of answers"],
+)
+async def test_the_requests_of_a_batch_are_sent_one_by_one(batch: bytes, taken: list[bytes]) -> None:
+    channel = FakeChannel(0, 10)
+    with pipes() as (_, host_out, streams), anyio.fail_after(PATIENCE_SECONDS):
+        async with anyio.create_task_group() as group:
+            group.start_soon(HttpRelay(FakeTransport(channel), streams, Trace(), LIMITS).run)
+            os.write(host_out, batch + b"\n")
+            os.close(host_out)
+
+    assert taken == channel.taken
+
+
 async def _write_all(output: Any, written: anyio.Event) -> None:
     await anyio.to_thread.run_sync(output.write, (NOTICE + b"\n") * MANY)
     written.set()

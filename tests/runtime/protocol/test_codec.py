@@ -355,6 +355,13 @@ def test_a_result_that_is_none_is_not_sent(peer: str, wrong: object, pointer: st
     assert (NEWEST, pointer) == (caught.value.revision, caught.value.pointer)
 
 
+def test_a_result_that_says_something_else_than_complete_is_not_sent_and_its_type_is_named() -> None:
+    with pytest.raises(InvalidPayload, match=r"at /resultType: the value must be `complete` in every CallToolResult$"):
+        codec(NEWEST, NEWEST).incoming_request("tools/call").result(
+            models.CallToolResult(content=[], result_type="done")
+        )
+
+
 def test_a_result_of_another_revision_is_checked_as_what_it_looks_like_and_its_type_is_named() -> None:
     with pytest.raises(
         InvalidPayload,

@@ -364,6 +364,28 @@ async def test_a_notification_that_is_not_taken_is_logged_and_harms_nothing(capl
         ]
 
 
+@spec("2025-03-26", "basic/transports#sending-messages-to-the-server")
+async def test_a_batch_of_answers_that_is_not_taken_is_logged_as_a_message(caplog: pytest.LogCaptureFixture) -> None:
+    async with opened("2025-03-26", roots=[], session=SESSION) as (client, server):
+        calling = server.start(client.call_tool("ask"))
+        asked = await server.hear(method="tools/call")
+        await asked.begin()
+        await asked.event(
+            [{"jsonrpc": "2.0", "id": 1, "method": "roots/list"}, {"jsonrpc": "2.0", "id": 2, "method": "ping"}]
+        )
+        await (await server.hear()).answer(500, b"oh no")
+        await asked.event({"jsonrpc": "2.0", "id": asked.message["id"], "result": {"content": []}})
+        await asked.end()
+        await calling.outcome()
+        pinging = server.start(client.ping())
+        await (await server.hear(method="ping")).result({})
+        await pinging.outcome()
+
+        assert ["the server did not accept a message"] == [
+            each.getMessage().partition(":")[0] for each in caplog.records if each.levelname == "WARNING"
+        ]
+
+
 # --- parameters that headers repeat
 
 TOOL = {
