@@ -8,6 +8,7 @@ import pty
 import shlex
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -471,6 +472,27 @@ def test_a_link_in_the_place_of_the_package_is_not_followed(small: Path, tmp_pat
 
     assert ["MG401"] == codes(run_schema(small, tmp_path / "out", "--json"))
     assert [] == list((tmp_path / "target").iterdir())
+
+
+def test_a_pipe_in_the_place_of_a_module_is_not_opened(small: Path, tmp_path: Path) -> None:
+    run_schema(small, tmp_path / "out")
+    pipe = tmp_path / "out" / "vdraft" / "models.py"
+    pipe.unlink()
+    os.mkfifo(pipe)
+    opened: list[Path] = []
+
+    def end() -> None:  # opening waits for a reader, who is then not left to wait for an end
+        pipe.open("wb").close()
+        opened.append(pipe)
+
+    writer = threading.Thread(target=end)
+    writer.start()
+    refused = run_schema(small, tmp_path / "out", "--json")
+    readers = len(opened)
+    os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
+    writer.join()
+
+    assert (["MG401"], 0) == (codes(refused), readers)
 
 
 # A file where a folder is needed stops root as well, whom permissions do not.
