@@ -34,7 +34,7 @@ from mcpgen.runtime.client.outgoing_requests import (
 from mcpgen.runtime.client.pending_request import error_as_received
 from mcpgen.runtime.client.result_reader import ResultReader
 from mcpgen.runtime.client.translated_methods import TranslatedMethods
-from mcpgen.runtime.errors import AdaptationError, UnknownMethod, UsageError
+from mcpgen.runtime.errors import AdaptationError, InvalidStructuredContent, UnknownMethod, UsageError
 from mcpgen.runtime.protocol.capabilities import has_capability
 from mcpgen.runtime.protocol.codec import OutgoingRequestCodec, codec
 from mcpgen.runtime.protocol.finite_numbers import check_finite
@@ -362,9 +362,7 @@ class ClientEngine:
         await self.request_json(SUBSCRIBE, {"uri": uri})
 
     async def _validate(self, method: str, value: dict[str, Any], raw: Raw, result: Any) -> None:
-        """Check structured content, or store the output schemas; both as the server wrote them.
-
-        What takes long is done in several turns of the event loop.
+        """Check structured content, or store the output schemas; both as the server wrote them, and in several turns.
 
         Raises:
             InvalidStructuredContent: The content does not match the schema, and the policy is ``strict``.
@@ -372,15 +370,17 @@ class ClientEngine:
         if len(memoryview(raw)) > _LARGE_BYTES:
             await next_turn()
         revision = self.server.revision
-        ask = codec(revision, revision, "client").outgoing_request(method)
-        as_sent = self.session.reading.result(ask, "client", raw)
+        sent = self.session.reading.result(codec(revision, revision, "client").outgoing_request(method), "client", raw)
         if method == "tools/call":
-            name = str(value.get("name"))
-            if self._validator.prepare(name):
+            if self._validator.prepare(name := str(value.get("name"))):
                 await next_turn()
-            self._validator.check(revision, name, as_sent, result)
+            try:
+                self._validator.check(revision, name, sent, result)
+            except InvalidStructuredContent as error:
+                del sent  # a second copy of the result, which the traceback would keep
+                raise error.with_traceback(None)  # noqa: B904 (the same error)
         elif not self.session.tools_are_old:
-            self._validator.learn(as_sent.tools, is_first_page="cursor" not in value)
+            self._validator.learn(sent.tools, is_first_page="cursor" not in value)
 
     def _request_codec(self, method: str) -> OutgoingRequestCodec:
         """Return the codec of *method*.

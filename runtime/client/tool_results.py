@@ -147,15 +147,14 @@ def value_as(tool: str, result: ToolResult, returns: type[T], *, max_values: int
         raise ToolFailed(tool, result)
     try:
         if result.structured_content is not UNSET:
-            value = target.read_structured(result.structured_content)
-        else:
-            value = target.read_text(result, max_values)
+            return cast("T", target.read_structured(result.structured_content))
+        return cast("T", target.read_text(result, max_values))
     except UnicodeEncodeError:
-        raise UnexpectedResult(tool, returns, "a text has half of a surrogate pair", result) from None
+        reason = "a text has half of a surrogate pair"
     except (ValidationError, RecursionError) as error:
         reason = str(error) if isinstance(error, ValidationError) else "it is nested too deeply"
-        raise UnexpectedResult(tool, returns, reason, result) from None
-    return cast("T", value)
+    # Not in an `except`: the frames of that error have the text once more, and its values.
+    raise UnexpectedResult(tool, returns, reason, result)
 
 
 class _Target(NamedTuple):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import json
 import sys
 import traceback
 from types import SimpleNamespace
@@ -11,7 +13,25 @@ import msgspec
 import pytest
 from msgspec import UNSET, Raw
 
-from mcpgen import ClientLimits, RequestRefused, Server, TransportClosed, connect
+from mcpgen import (
+    ClientLimits,
+    Context,
+    InvalidStructuredContent,
+    RequestRefused,
+    Server,
+    TransportClosed,
+    UnexpectedResult,
+    connect,
+)
+from mcpgen.generated.v2026_07_28 import (
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    ServerHandlers,
+    TextContent,
+    Tool,
+)
 from mcpgen.runtime.client import connection_task
 from mcpgen.runtime.client.client_session import ClientSession
 from mcpgen.runtime.client.pending_request import PendingRequest
@@ -98,3 +118,43 @@ async def test_the_text_of_an_error_counts_while_its_urls_are_visited(size: int,
             await client.call_tool("sign_in")
 
     assert visits == len(visited)
+
+
+class Careless(ServerHandlers[Context]):
+    """Its tool returns other structured content than it lists, and none if its argument is `text`."""
+
+    async def list_tools(self, params: PaginatedRequestParams, context: Context, /) -> ListToolsResult:
+        schema: dict[str, object] = {"type": "object", "properties": {"kept": {"type": "integer"}}}
+        tool = Tool(name="tool", input_schema={"type": "object"}, output_schema=schema)
+        return ListToolsResult(tools=[tool], ttl_ms=0, cache_scope="private")
+
+    async def call_tool(self, params: CallToolRequestParams, context: Context, /) -> CallToolResult:
+        content: dict[str, object] = {"kept": ["in a list"]}  # the collector tracks no dict of texts
+        if params.arguments == {"text": True}:
+            return CallToolResult(content=[TextContent(text=json.dumps(content))])
+        return CallToolResult(content=[], structured_content=content)
+
+
+def copies() -> int:
+    """Return how many objects there are that are the content."""
+    gc.collect()
+    return sum(type(each) is dict and each == {"kept": ["in a list"]} for each in gc.get_objects())
+
+
+async def test_refused_structured_content_is_kept_once() -> None:
+    async with connect(Server("careless", handlers=Careless()), structured="strict") as client:
+        await client.list_tools()
+        with pytest.raises(InvalidStructuredContent) as refused:
+            await client.call_tool("tool")
+
+        assert refused.value.pointer == "/kept"
+        assert copies() == 1
+
+
+async def test_a_text_that_is_not_of_the_type_is_kept_as_text_only() -> None:
+    async with connect(Server("careless", handlers=Careless())) as client:
+        with pytest.raises(UnexpectedResult) as unexpected:
+            await client.call_tool("tool", {"text": True}, returns=int)
+
+        assert unexpected.value.result.text == '{"kept": ["in a list"]}'
+        assert copies() == 0
