@@ -242,8 +242,11 @@ def _read_value(convert: Callable[[object], Any], value: object) -> Any:
     except ValidationError as error:
         if isinstance(error.__cause__, TooManyErrors):
             raise
+        whole = whole_numbers(value)
+        if whole is value:  # it would fail again, and take as long
+            raise
         try:
-            return convert(whole_numbers(value))
+            return convert(whole)
         except ValidationError:
             raise error from None
 

@@ -11,6 +11,7 @@ import math
 import typing
 from contextlib import suppress
 from functools import lru_cache, partial
+from operator import is_not
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import msgspec
@@ -299,12 +300,21 @@ def any_object(annotation: type, value: object) -> object:
 
 
 def whole_numbers(value: object) -> object:
-    """Return JSON with 5 in place of 5.0: both are integers in JSON Schema, but only the first in msgspec."""
+    """Return JSON with 5 in place of 5.0: both are integers in JSON Schema, but only the first in msgspec.
+
+    It is *value* itself if there is no such number in it.
+    """
     if isinstance(value, float):
         return int(value) if value.is_integer() and abs(value) <= _MAX_EXACT_INTEGER else value
     if isinstance(value, dict):
-        return {key: whole_numbers(each) for key, each in cast("dict[str, object]", value).items()}
-    return list(map(whole_numbers, cast("list[object]", value))) if isinstance(value, list) else value
+        members = cast("dict[str, object]", value)
+        changed = {key: whole_numbers(each) for key, each in members.items()}
+        return changed if any(map(is_not, changed.values(), members.values())) else members
+    if isinstance(value, list):
+        items = cast("list[object]", value)
+        whole = list(map(whole_numbers, items))
+        return whole if any(map(is_not, whole, items)) else items
+    return value
 
 
 def any_schema(annotation: type) -> dict[str, Any]:

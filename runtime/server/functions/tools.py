@@ -197,9 +197,10 @@ class Tool(Struct, frozen=True):
         try:
             return msgspec.convert(given, self._arguments, str_keys=True, dec_hook=any_object)
         except ValidationError as error:
-            if isinstance(error.__cause__, TooManyErrors):
+            whole = whole_numbers(given)
+            if isinstance(error.__cause__, TooManyErrors) or whole is given:
                 raise
-            return msgspec.convert(whole_numbers(given), self._arguments, str_keys=True, dec_hook=any_object)
+            return msgspec.convert(whole, self._arguments, str_keys=True, dec_hook=any_object)
 
     def _invalid_arguments(self, error: Exception, context: BaseContext) -> models.CallToolResult:
         reason = "nested too deeply" if isinstance(error, RecursionError) else quoted(str(error))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
+import pydantic
 import pytest
 
 from mcpgen import ClientLimits, Server, ToolError, ToolFailed, ToolResult, UnexpectedResult, UsageError, connect
@@ -296,3 +297,17 @@ async def test_a_whole_number_with_a_fraction_of_zero_is_an_integer() -> None:
         sent[0] = 5.5
         with pytest.raises(UnexpectedResult, match="Expected `int`, got `float`"):
             await client.call_tool("number", returns=int)
+
+
+@pytest.mark.parametrize(("sent", "times"), [("x", 1), (5.5, 1), (5.0, 2)])
+def test_a_wrong_result_is_read_again_only_if_it_has_a_whole_number_with_a_fraction(sent: object, times: int) -> None:
+    read: list[object] = []
+
+    class Strict(pydantic.BaseModel):
+        number: Annotated[str, pydantic.BeforeValidator(read.append)]
+
+    result = ToolResult(content=[], structured_content={"number": sent, "others": [{"a": 1.5}]})
+    with pytest.raises(UnexpectedResult):
+        value_as("strict", result, Strict, max_values=1000)
+
+    assert len(read) == times
