@@ -97,7 +97,7 @@ def _arms(schemas: SchemaPair, old: ir.TypeRef, new: ir.TypeRef, part: str) -> l
         text = type_text(schemas.new.schema, arm)
         effect = "same" if schemas.old_admits(old, arm) else "widened"
         found.append(Difference(kind="arm-added", effect=effect, new=text, part=f"{part}[{text}]"))
-    return found
+    return list(dict.fromkeys(found))  # a union, and one inside it, may have the same arm
 
 
 def _left_over(schemas: SchemaPair, old: ir.TypeRef, new: ir.TypeRef) -> tuple[list[ir.TypeRef], list[ir.TypeRef], int]:
