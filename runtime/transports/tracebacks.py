@@ -15,6 +15,7 @@ from mcpgen.runtime.errors import printable
 __all__ = ["MAX_TRACEBACK_CHARS", "traceback_logger"]
 
 # Enough for any traceback. A message can have millions of characters, and to escape them would stop the event loop.
+# What is left out is in the middle: the last lines are the exception that was raised last, and where.
 MAX_TRACEBACK_CHARS: Final = 65_536
 
 
@@ -29,6 +30,7 @@ def _escape_traceback(record: logging.LogRecord) -> bool:
     # Formatters of `logging` use the text that is here. Other handlers still get the exception itself.
     if record.exc_info and record.exc_info[0] is not None and not record.exc_text:
         text = "".join(traceback.format_exception(*record.exc_info)).rstrip("\n")
-        shown = text if len(text) <= MAX_TRACEBACK_CHARS else f"{text[:MAX_TRACEBACK_CHARS]}…"
-        record.exc_text = printable(shown, kept="\n\t")
+        if len(text) > MAX_TRACEBACK_CHARS:
+            text = f"{text[: MAX_TRACEBACK_CHARS // 2]}…{text[-MAX_TRACEBACK_CHARS // 2 :]}"
+        record.exc_text = printable(text, kept="\n\t")
     return True

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.cli.client.terminal import Keyboard, Screen
     from mcpgen.runtime.client.base_client import ClientContext
 
-__all__ = ["ElicitationPrompt"]
+__all__ = ["MAX_QUESTION_CHARS", "ElicitationPrompt"]
 
 _BAR: Final = "│ "  # before text of the server
 
@@ -38,7 +38,7 @@ _LABELS: Final = {"command": "its command", "url": "its URL", "server": "configu
 _INDENT: Final = "  "
 
 # Of a message or a description. No user reads more, and to show it would take half a minute, without heed of Ctrl-C.
-_MAX_CHARACTERS: Final = 20_000
+MAX_QUESTION_CHARS: Final = 20_000
 _COMMANDS: Final = "At each field you can also type :back, :skip (no answer), :decline or :cancel (or Ctrl-D)."
 
 _Leave: TypeAlias = Literal["decline", "cancel"]
@@ -265,6 +265,6 @@ class ElicitationPrompt:
 
 def _check_length(text: str) -> None:
     """Raise a `RequestError` if a user cannot read *text*; it is not cut, since the rest may matter."""
-    if len(text) > _MAX_CHARACTERS:
-        reason = f"a text of the question has {len(text)} characters; this client shows at most {_MAX_CHARACTERS}"
+    if len(text) > MAX_QUESTION_CHARS:
+        reason = f"a text of the question has {len(text)} characters; this client shows at most {MAX_QUESTION_CHARS}"
         raise RequestError(ErrorCode.INVALID_PARAMS, reason)

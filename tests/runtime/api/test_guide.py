@@ -37,6 +37,7 @@ import pytest
 from mcpgen import Client, ClientLimits, Context, Http, Limits, Server, connect, runtime
 from mcpgen.generated import registry
 from mcpgen.runtime import errors
+from mcpgen.runtime.cli.client.elicitation_prompt import MAX_QUESTION_CHARS
 from mcpgen.runtime.client.outgoing_requests import CallOptions
 from mcpgen.runtime.http import errors as http_errors
 from mcpgen.runtime.http.server.application_options import Options as AsgiOptions
@@ -53,6 +54,7 @@ from mcpgen.runtime.server.request_state import MAX_CONTENT_BYTES, MIN_KEY_BYTES
 from mcpgen.runtime.server.tasks.memory_task_store import MemoryTaskStore
 from mcpgen.runtime.transports import memory
 from mcpgen.runtime.transports.process_transport import Process
+from mcpgen.runtime.transports.tracebacks import MAX_TRACEBACK_CHARS
 from tests.harness.server_recorder import Recorder
 from tests.patience import PATIENCE_SECONDS
 
@@ -475,6 +477,8 @@ def test_the_guide_has_what_no_limit_changes() -> None:
         "length of a key in `state_keys`, at least": in_bytes(MIN_KEY_BYTES),
         "values in the `inputResponses` of a request": f"{MAX_RESPONSE_VALUES:,}",
         "fields of a form that a client shows": f"{MAX_FORM_FIELDS}",
+        "characters of a message or description that `mcpgen call` shows": f"{MAX_QUESTION_CHARS:,}",
+        "characters of a traceback in the log": f"{MAX_TRACEBACK_CHARS:,}",
         "tasks in the `taskIds` of one stream": f"{MAX_TASK_IDS}",
     }
 

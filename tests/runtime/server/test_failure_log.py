@@ -52,7 +52,7 @@ async def test_a_logged_traceback_is_bounded_and_cannot_control_a_terminal(caplo
 
     @server.tool
     async def find(city: str) -> None:
-        raise ValueError(f"unknown city {city}")
+        raise RuntimeError("no such place") from ValueError(f"unknown city {city}")
 
     params = {
         "name": "find",
@@ -70,4 +70,5 @@ async def test_a_logged_traceback_is_bounded_and_cannot_control_a_terminal(caplo
     logged = logging.Formatter().format(record)
     assert "ValueError: unknown city \\x1b]0;evil\\x07\\r\\x9b31mxxx" in logged
     assert not set(logged) & {"\x1b", "\x07", "\r", "\x9b"}
+    assert logged.endswith("RuntimeError: no such place")
     assert len(logged) < MAX_TRACEBACK_CHARS + 1000

@@ -23,6 +23,10 @@ SESSION = "a-b.c~1"
 HTTP = [each for each in HANDSHAKES if each != "2024-11-05"]
 
 
+# A batch of a server.
+QUESTIONS = [{"jsonrpc": "2.0", "id": 1, "method": "roots/list"}, {"jsonrpc": "2.0", "id": 2, "method": "ping"}]
+
+
 def said(asked: Exchange) -> dict[str, str]:
     """Return the headers that MCP has defined."""
     return {name: value for name, value in asked.headers.items() if name.startswith("mcp-")}
@@ -300,9 +304,7 @@ async def test_the_answers_to_a_batch_are_one_batch() -> None:
         calling = server.start(client.call_tool("ask"))
         asked = await server.hear(method="tools/call")
         await asked.begin()
-        await asked.event(
-            [{"jsonrpc": "2.0", "id": 1, "method": "roots/list"}, {"jsonrpc": "2.0", "id": 2, "method": "ping"}]
-        )
+        await asked.event(QUESTIONS)
         answers = await server.hear()
         await answers.accepted()
 
@@ -370,9 +372,7 @@ async def test_a_batch_of_answers_that_is_not_taken_is_logged_as_a_message(caplo
         calling = server.start(client.call_tool("ask"))
         asked = await server.hear(method="tools/call")
         await asked.begin()
-        await asked.event(
-            [{"jsonrpc": "2.0", "id": 1, "method": "roots/list"}, {"jsonrpc": "2.0", "id": 2, "method": "ping"}]
-        )
+        await asked.event(QUESTIONS)
         await (await server.hear()).answer(500, b"oh no")
         await asked.event({"jsonrpc": "2.0", "id": asked.message["id"], "result": {"content": []}})
         await asked.end()
