@@ -20,6 +20,7 @@ from mcpgen.runtime.errors import McpgenError, UsageError, printable, quoted
 from mcpgen.runtime.protocol.hash_collisions import hash_check
 from mcpgen.runtime.protocol.message_size import too_many_values
 from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.protocol.value_costs import memory_check, type_costs
 from mcpgen.runtime.protocol.value_types import (
     TooManyErrors,
     any_object,
@@ -161,28 +162,37 @@ class _Target(NamedTuple):
     """A type that results are converted to.
 
     Attributes:
-        read: Converts a value of JSON.
+        checks: What a value of JSON, wrapped or not, has to pass before it is converted.
+        convert: Converts a value of JSON.
         is_object: Whether each value of the type is an object in JSON, which servers do not wrap.
         is_text: Whether tools that return the type send it as text, without structured content.
         takes_none: Whether the type allows None.
     """
 
-    read: Callable[[object], Any]
+    checks: Sequence[Callable[[object], None]]
+    convert: Callable[[object], Any]
     is_object: bool
     is_text: bool
     takes_none: bool
 
+    def read(self, value: object) -> Any:
+        for check in self.checks:
+            check(value)
+        return self.convert(value)
+
     def read_structured(self, content: object) -> Any:
+        for check in self.checks:  # once, because each can take 0.1 s
+            check(content)
         if not self.is_object and isinstance(content, dict) and content.keys() == {_RESULT}:
             members = cast("dict[str, object]", content)
             try:
-                return self.read(members[_RESULT])
+                return self.convert(members[_RESULT])
             except ValidationError as wrapped:
                 try:
-                    return self.read(members)
+                    return self.convert(members)
                 except ValidationError:
                     raise wrapped from None
-        return self.read(cast("Any", content))
+        return self.convert(cast("Any", content))
 
     def read_text(self, result: ToolResult, max_values: int) -> Any:
         if not result.content and self.takes_none:
@@ -225,10 +235,11 @@ def _make_target(returns: Any) -> _Target:
     if "$ref" in schema:
         schema = {**definitions, **schema.get("$defs", {})}[schema["$ref"].rpartition("/")[2]]
     arms = _arms(returns)
-    read = partial(_read_value, partial(msgspec.convert, type=kind, str_keys=True, dec_hook=any_object))
-    checks = [each for each in (hash_check(kind), pattern_check(kind)) if each is not None]
+    convert = partial(_read_value, partial(msgspec.convert, type=kind, str_keys=True, dec_hook=any_object))
+    patterns = pattern_check(kind)
     return _Target(
-        read=partial(_read_checked, read, checks) if checks else read,
+        checks=[each for each in (memory_check(type_costs(kind)), hash_check(kind)) if each is not None],
+        convert=convert if patterns is None else partial(_read_checked, convert, patterns),
         is_object=schema.get("type") == "object",
         is_text=set(arms) <= {str, NoneType},
         takes_none=NoneType in arms,
@@ -251,10 +262,9 @@ def _read_value(convert: Callable[[object], Any], value: object) -> Any:
             raise error from None
 
 
-def _read_checked(read: Callable[[object], Any], checks: Sequence[Callable[[object], None]], value: object) -> Any:
-    for check in checks:
-        check(value)
-    return read(value)
+def _read_checked(convert: Callable[[object], Any], check: Callable[[object], None], value: object) -> Any:
+    check(value)
+    return convert(value)
 
 
 _cached_target = lru_cache(maxsize=256)(_make_target)

@@ -9,8 +9,8 @@ from msgspec import UNSET
 
 from mcpgen.runtime.errors import RequestError, quoted
 from mcpgen.runtime.protocol.newest import ErrorCode, ServerHandlers, models
+from mcpgen.runtime.protocol.value_costs import largest_costs
 from mcpgen.runtime.server.access import NO_SCOPES
-from mcpgen.runtime.server.functions.argument_costs import largest_costs
 from mcpgen.runtime.server.functions.function_registry import PROMPT, FunctionRegistry
 from mcpgen.runtime.server.functions.pagination import PAGE_SIZE
 from mcpgen.runtime.server.functions.registrations import Registrations

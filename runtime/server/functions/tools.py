@@ -39,9 +39,9 @@ from mcpgen.runtime.protocol.hash_collisions import hash_check
 from mcpgen.runtime.protocol.json_costs import JsonCosts
 from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.protocol.param_headers import InvalidParamHeader, Rule, param_headers_of
+from mcpgen.runtime.protocol.value_costs import argument_costs, memory_check
 from mcpgen.runtime.protocol.value_types import TooManyErrors, any_object, whole_numbers
 from mcpgen.runtime.server.failure_log import log_failure
-from mcpgen.runtime.server.functions.argument_costs import argument_costs
 from mcpgen.runtime.server.functions.awaitables import exit_refused, is_async, may_wait
 from mcpgen.runtime.server.functions.results import (
     NonconformingResult,
@@ -293,13 +293,14 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
         call = function  # `run` does for it what `bind` would, without another coroutine
     read = msgspec.json.Decoder(arguments, dec_hook=any_object).decode
     keys = partial(check_keys, schema=schema) if refuses_nested else None
-    checks = [each for each in (hash_check(arguments), pattern_check(arguments), keys) if each is not None]
+    costs = argument_costs(arguments)
+    found = (memory_check(costs), hash_check(arguments), pattern_check(arguments), keys)
+    checks = [each for each in found if each is not None]
     check = partial(_check_all, checks) if checks else None
     if check is not None:
         is_exact = not has_decimals(arguments)
         read = partial(_convert_checked, arguments, check) if is_exact else partial(_read_checked, read, check)
     waits = bool(signature.dependencies) or may_wait(function)
-    costs = argument_costs(arguments)
     return Tool(definition, signature.label, replay, task, read, waits, costs, arguments, call, context, results, check)
 
 

@@ -1,12 +1,14 @@
-"""Calls are charged for the objects that their arguments become."""
+"""Calls are charged for the objects that their arguments become; too many large ones are refused."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 import tracemalloc
 from collections import deque
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from decimal import Decimal
 from ipaddress import IPv4Interface
@@ -19,11 +21,11 @@ import pydantic
 import pydantic.dataclasses
 import pytest
 
-from mcpgen import Limits, Server
+from mcpgen import Limits, Server, UnexpectedResult, connect
 from mcpgen.runtime.protocol.json_costs import PLAIN_COSTS, JsonCosts
 from mcpgen.runtime.protocol.message_size import memory_bytes
+from mcpgen.runtime.protocol.value_costs import argument_costs
 from mcpgen.runtime.protocol.value_types import any_object, pydantic_type
-from mcpgen.runtime.server.functions.argument_costs import argument_costs
 from mcpgen.runtime.transports import memory
 from tests.patience import PATIENCE_SECONDS
 
@@ -164,3 +166,31 @@ def test_the_defaults_of_many_models_are_copied_by_no_function_in_python() -> No
     assert found == [Columns()] * 500
     assert found[0].names is not found[1].names
     assert found[0].widths["all"] is not found[1].widths["all"]
+
+
+WIDE_LISTS: Any = pydantic.create_model("WideLists", **{f"f{number}": (list[int], []) for number in range(20)})
+
+TOO_LARGE = "Expected fewer objects or arrays: as this type, they would take 46 MiB more memory than as JSON"
+
+
+@pytest.mark.parametrize(("objects", "is_refused"), [(20_000, True), (5000, False)])
+async def test_values_with_many_large_defaults_are_refused_before_they_are_made(
+    objects: int, *, is_refused: bool
+) -> None:
+    server = Server("wide", version="1")
+
+    async def count(rows: Any) -> int:
+        return len(rows)
+
+    async def rows(count: int) -> Any:
+        return [{}] * count
+
+    count.__annotations__["rows"] = list[WIDE_LISTS]
+    server.tool(count)
+    server.tool(rows)
+    async with connect(server) as client:
+        arguments = await client.call_tool("count", {"rows": [{}] * objects})
+        assert is_refused == (re.search(TOO_LARGE, arguments.text) is not None)
+        refused = pytest.raises(UnexpectedResult, match=TOO_LARGE) if is_refused else nullcontext()
+        with refused:
+            assert objects == len(await client.call_tool("rows", {"count": objects}, returns=list[WIDE_LISTS]))
