@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import ValidationError, inspect
@@ -102,15 +102,19 @@ def _costs(kind: inspect.Type) -> JsonCosts:
 
 
 def _class_bytes(kind: type) -> int:
-    """Return what an object of a dataclass or Struct takes, with the defaults that are made for it."""
+    """Return what an object takes of a dataclass, Struct or class of attrs, with the defaults that are made for it."""
     factories: list[Any]
     if dataclasses.is_dataclass(kind):
         declared = dataclasses.fields(kind)
         factories = [each.default_factory for each in declared]
         size = _DATACLASS_BYTES + _DATACLASS_FIELD_BYTES * len(declared)
-    else:
-        factories = [each.default_factory for each in msgspec.structs.fields(cast("type[msgspec.Struct]", kind))]
+    elif issubclass(kind, msgspec.Struct):
+        factories = [each.default_factory for each in msgspec.structs.fields(kind)]
         size = _STRUCT_BYTES + _STRUCT_FIELD_BYTES * len(factories)
+    else:  # msgspec also takes classes of attrs as dataclasses
+        attributes: Any = getattr(kind, "__attrs_attrs__", ())
+        factories = [getattr(each.default, "factory", dataclasses.MISSING) for each in attributes]
+        size = _DATACLASS_BYTES + _DATACLASS_FIELD_BYTES * len(factories)
     made = (each for each in factories if each is not dataclasses.MISSING and each is not msgspec.NODEFAULT)
     return size + sum(_default_bytes(each) for each in made)
 
@@ -119,6 +123,6 @@ def _default_bytes(factory: object) -> int:
     """Return what a default takes that *factory* makes."""
     if isinstance(factory, type):
         kind: type = factory
-        if dataclasses.is_dataclass(kind) or issubclass(kind, msgspec.Struct):
+        if dataclasses.is_dataclass(kind) or issubclass(kind, msgspec.Struct) or hasattr(kind, "__attrs_attrs__"):
             return _class_bytes(factory)
     return default_bytes(factory)

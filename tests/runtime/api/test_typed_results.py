@@ -311,3 +311,21 @@ def test_a_wrong_result_is_read_again_only_if_it_has_a_whole_number_with_a_fract
         value_as("strict", result, Strict, max_values=1000)
 
     assert len(read) == times
+
+
+@pytest.mark.parametrize(("sent", "looks"), [("x", 0), (5.5, 0), (5.0, 1)])
+def test_the_values_of_a_wrong_result_are_looked_at_only_if_one_may_be_a_whole_number(
+    sent: object, looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[object] = []
+
+    def whole(value: object) -> object:
+        looked.append(value)
+        return value
+
+    monkeypatch.setattr("mcpgen.runtime.client.tool_results.whole_numbers", whole)
+    result = ToolResult(content=[], structured_content={"number": sent})
+    with pytest.raises(UnexpectedResult):
+        value_as("wrong", result, dict[str, list[int]], max_values=1000)
+
+    assert len(looked) == looks

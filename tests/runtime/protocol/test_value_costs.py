@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import anyio
+import attrs
 import msgspec
 import pydantic
 import pydantic.dataclasses
@@ -45,6 +46,12 @@ class Person:
     work: Address = field(default_factory=Address)
     tags: set[str] = field(default_factory=set)
     friends: list[Person] = field(default_factory=list)
+
+
+@attrs.define
+class Parcel:
+    home: Address = attrs.Factory(Address)
+    labels: list[str] = attrs.Factory(list)
 
 
 class Row(msgspec.Struct):
@@ -105,6 +112,7 @@ def test_other_values_count_as_usual(kind: Any) -> None:
         (Inner, {}),
         (Outer, {}),
         (Mixed, {}),
+        (Parcel, {}),
         (Columns, {}),
         (set[int], []),
         (deque[int], []),
@@ -114,7 +122,7 @@ def test_other_values_count_as_usual(kind: Any) -> None:
 )
 def test_what_a_value_is_charged_is_at_least_half_of_what_it_takes(kind: Any, value: object) -> None:
     text = json.dumps([value] * 1000, separators=(",", ":")).encode()
-    own = list[kind] if kind in (Decimal, set[int]) else pydantic_type(list[kind], "`value`")
+    own = list[kind] if kind in (Decimal, Parcel, set[int]) else pydantic_type(list[kind], "`value`")
     arguments: Any = msgspec.defstruct("Arguments", [("value", own)])
     read = msgspec.json.Decoder(arguments, dec_hook=any_object).decode
     frame = b'{"value":%s}' % text
