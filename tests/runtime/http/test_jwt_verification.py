@@ -130,6 +130,7 @@ async def test_other_claims_can_hold_scopes(issuer: Issuer) -> None:
         ({"exp": "99999999999"}, "not valid"),
         ({"exp": 10**400}, "not valid"),
         ({"sub": None, "client_id": None}, "neither a subject nor a client"),
+        ({"sub": None, "preferred_username": "ann"}, "no subject"),
         ({"cnf": {"jkt": "x"}}, "bound to a key"),
         ({"typ": "ID"}, "not an access token"),
         ({"typ": "Refresh"}, "not an access token"),

@@ -86,6 +86,9 @@ _ORIGIN: Final = re.compile(r"https?://[!-\"$-.0->@-~]+", re.IGNORECASE)  # up t
 _MAX_CLAIMS_BYTES: Final = 64 * 1024
 _MAX_NAME_CHARS: Final = 2048
 
+# Claims with the name of a user. A name can be changed and given to somebody else, so it is no subject.
+_USER_NAMES: Final = ("username", "preferred_username")
+
 # Claims that an author's function returns may be anything, and contain themselves.
 _MAX_MEASURED: Final = 10_000
 
@@ -111,6 +114,8 @@ def access_of(claims: Mapping[str, Any], issuer: str, expected: ExpectedToken, s
     subject, client_id = _text(claims, "sub"), _text(claims, "client_id", "azp", "appid", "cid")
     if not subject and not client_id:
         raise InvalidToken("the token names neither a subject nor a client")
+    if not subject and _text(claims, *_USER_NAMES):  # all users of the client would be one, and share their tasks
+        raise InvalidToken("the token is of a user, but has no subject")
     if max(len(subject), len(client_id)) > _MAX_NAME_CHARS:
         raise InvalidToken("the subject or the client of the token has a name that is too long")
     expires = claims.get("exp")
