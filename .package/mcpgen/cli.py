@@ -2,7 +2,8 @@
 
 This is the only module that knows both ``codegen`` and ``runtime``. It imports neither for ``--help``, ``--version``
 and completion of names. So each command pays only for its own imports, and a missing extra affects only the commands
-that need it. This module also handles closed standard streams, output that cannot be written, and ``NO_COLOR``.
+that need it. This module also handles closed standard streams, output that cannot be written or encoded, names that are
+too long for a file, and ``NO_COLOR``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import sys
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -104,6 +106,7 @@ class LazyGroup(click.Group):
     ) -> click.Context:
         """Prepare the standard streams, decide whether ``click.echo`` may use colours, and parse *args*."""
         _open_closed_streams()
+        _escape_what_the_output_lacks()
         if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
             extra.setdefault("color", False)
         with _write_errors_handled():
@@ -159,9 +162,21 @@ def _open_closed_streams() -> None:
             setattr(sys, name, open(null, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 (see above)
 
 
+def _escape_what_the_output_lacks() -> None:
+    """Write an escape to the standard output for each character that its encoding lacks, as Python does for errors.
+
+    Otherwise a name of a file or of a document could end a command with a traceback.
+    """
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 @contextmanager
 def _write_errors_handled() -> Generator[None]:
-    """Exit if the standard output cannot be written: silently if its reader is gone, otherwise with a message."""
+    """Exit if a name is too long for a file, or if the standard output cannot be written.
+
+    The exit is silent if the reader of the standard output is gone. Otherwise there is a message.
+    """
     try:
         yield
     except OSError as error:
@@ -171,6 +186,8 @@ def _write_errors_handled() -> Generator[None]:
             status = 1
             with suppress(OSError):  # the standard error may be full as well
                 click.echo(f"Error: cannot write to the standard output: {error.strerror}", err=True)
+        elif error.errno == errno.ENAMETOOLONG and error.filename is not None:  # any argument can be such a name
+            raise click.ClickException(f"{os.fspath(error.filename)!r}: {error.strerror}.") from None
         else:
             raise
         _discard_buffered()

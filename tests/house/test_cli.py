@@ -8,6 +8,7 @@ import os
 import shlex
 import subprocess
 import sys
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,9 +60,14 @@ def group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LazyGroup:
     (tmp_path / "lazy_late.py").write_text(
         "import click\n@click.command()\ndef late():\n    import no_such_package\n", encoding="utf-8"
     )
+    (tmp_path / "lazy_names.py").write_text(
+        "import click\n@click.command()\ndef foreign():\n    click.echo('\\xe9\\u65e5')\n"
+        "@click.command()\ndef long():\n    open('\\x1b' * 5000)\n",
+        encoding="utf-8",
+    )
     (tmp_path / "lazy_ours.py").write_text("import mcpgen.no_such_module\n", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    for name in ("lazy_fine", "lazy_early", "lazy_late", "lazy_ours"):
+    for name in ("lazy_fine", "lazy_early", "lazy_late", "lazy_names", "lazy_ours"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     return LazyGroup(
         "mcpgen",
@@ -69,6 +75,8 @@ def group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LazyGroup:
             "fine": Entry("lazy_fine:fine", "some", "Work."),
             "early": Entry("lazy_early:early", "some", "Miss a package at once."),
             "late": Entry("lazy_late:late", "other", "Miss a package later."),
+            "foreign": Entry("lazy_names:foreign", None, "Write what few encodings have."),
+            "overlong": Entry("lazy_names:long", None, "Open a file whose name is too long."),
             "bare": Entry("lazy_early:early", None, "Miss a package that no extra brings."),
             "ours": Entry("lazy_ours:ours", "some", "Miss a module of our own."),
         },
@@ -317,3 +325,20 @@ def test_the_help_of_a_command_is_as_reviewed(command: str, snapshot: SnapshotAs
     done = CliRunner().invoke(main, [command, "--help"], prog_name="mcpgen", terminal_width=100)
 
     assert snapshot(extension_class=HelpText) == done.output
+
+
+def test_what_the_encoding_of_the_output_lacks_is_escaped(group: LazyGroup, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = BytesIO()
+    monkeypatch.setattr(sys, "stdout", TextIOWrapper(written, encoding="latin-1"))
+
+    group(["foreign"], standalone_mode=False)
+
+    assert [b"\xe9\\u65e5"] == written.getvalue().splitlines()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows reports another error")
+def test_a_name_that_is_too_long_for_a_file_is_an_error_in_one_line(group: LazyGroup) -> None:
+    result = CliRunner().invoke(group, ["overlong"])
+
+    shown = repr("\x1b" * 5000)
+    assert (1, f"Error: {shown}: File name too long.\n") == (result.exit_code, result.output)
