@@ -86,7 +86,7 @@ _ORIGIN: Final = re.compile(r"https?://[!-\"$-.0->@-~]+", re.IGNORECASE)  # up t
 _MAX_CLAIMS_BYTES: Final = 64 * 1024
 _MAX_NAME_CHARS: Final = 2048
 
-# Claims with the name of a user. A name can be changed and given to somebody else, so it is no subject.
+# Claims with the name of a user. A name can change, and then belong to another user, so it is no subject.
 _USER_NAMES: Final = ("username", "preferred_username")
 
 # Claims that an author's function returns may be anything, and contain themselves.
