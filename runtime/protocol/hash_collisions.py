@@ -16,17 +16,21 @@ from collections import Counter
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from msgspec import ValidationError, inspect
 
 from mcpgen.runtime.protocol.core_schemas import direct_schemas, inner_schemas
+from mcpgen.runtime.protocol.json_levels import arrays_of, levels, objects_of
 from mcpgen.runtime.protocol.json_texts import has_json_texts, json_values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 __all__ = ["hash_check"]
+
+Container: TypeAlias = "list[object] | dict[str, object]"
 
 # 1,000 members with one hash take 4 ms to insert.
 _MAX_EQUAL_HASHES: Final = 1000
@@ -245,17 +249,10 @@ def _check_hashes(  # noqa: PLR0913 (what a search has found)
 ) -> None:
     hashes: Counter[int] = Counter()
     texts: list[str] = []
-    squares = 0  # of the lengths of all arrays and objects
-    rest = [value, *json_values(value)] if has_texts else [value]
-    while rest:
-        each = rest.pop()
-        if isinstance(each, (list, dict)):
-            container = cast("list[object] | dict[str, object]", each)
-            if not is_type_known and isinstance(container, dict):
-                _check_keys(container)
-            rest.extend(_members(container, max_members, counts_all=counts_all))
-            squares += len(container) ** 2
-        elif isinstance(each, str):
+    roots = [value, *json_values(value)] if has_texts else [value]
+    hashed = _hashed_values(roots, max_members, is_type_known=is_type_known, counts_all=counts_all)
+    for each in hashed:
+        if isinstance(each, str):
             text = each if is_type_known else each.strip()
             if _LONG_DIGITS <= len(text) <= _MAX_DIGITS:
                 texts.append(text)
@@ -264,31 +261,55 @@ def _check_hashes(  # noqa: PLR0913 (what a search has found)
                 hashes[hash(each)] += 1
         elif has_decimals and isinstance(each, float) and abs(each) > _EXACT_FLOATS:
             hashes[0] += 1  # the digits that decide are lost
-    _check_sizes(squares, max_members)
     hashes.update(_hashes_of_all(texts, has_fractions=has_fractions))
     if hashes and max(hashes.values()) > _MAX_EQUAL_HASHES:
         raise ValidationError(f"Expected at most {_MAX_EQUAL_HASHES} numbers with the same hash")
 
 
-def _check_keys(members: dict[str, object]) -> None:
-    if max(map(len, members), default=0) > _MAX_KEY_CHARS:
+def _hashed_values(roots: list[object], max_members: int, *, is_type_known: bool, counts_all: bool) -> list[object]:
+    """Return the values in *roots* that may have to be hashed, after their arrays and objects have been counted."""
+    found = [*roots]
+    squares = 0  # of the lengths of all arrays and objects
+    most_unhashed = 0 if max_members < _MAX_MEMBERS else _MAX_SMALL
+    for level in levels(roots):
+        objects = objects_of(level)
+        if not is_type_known:
+            _check_keys(objects)
+        containers: list[Container] = [*arrays_of(level), *objects]
+        for each in containers:
+            if len(each) > max_members:
+                _check_members(each, max_members, counts_all=counts_all)
+        squares += sum(len(each) ** 2 for each in containers)
+        found += _members(each for each in containers if len(each) > most_unhashed)
+        small = _members(each for each in containers if len(each) <= most_unhashed)
+        found += [each for each in small if isinstance(each, str) and len(each) > _SHORT]
+    _check_sizes(squares, max_members)
+    return found
+
+
+def _check_keys(objects: list[dict[str, object]]) -> None:
+    if max(map(len, chain.from_iterable(objects)), default=0) > _MAX_KEY_CHARS:
         raise ValidationError(f"Expected keys of at most {_MAX_KEY_CHARS} characters")
 
 
-def _members(container: list[object] | dict[str, object], max_members: int, *, counts_all: bool) -> list[object]:
-    if len(container) > max_members and counts_all:
+def _check_members(container: Container, max_members: int, *, counts_all: bool) -> None:
+    if counts_all:
         reason = "because the value is read as a type with sets, or with dicts whose keys are not strings"
         raise ValidationError(f"Expected at most {max_members} members in an array or object, {reason}")
-    if len(container) > max_members and sum(map(_is_number, container)) > max_members:
+    if sum(map(_is_number, container)) > max_members:
         what = "numbers (or texts that look like numbers) in an array or object"
         reason = "because these may become items of a set or keys of a dict"
         raise ValidationError(f"Expected at most {max_members} {what}, {reason}")
-    members = [*container, *container.values()] if isinstance(container, dict) else container
-    if len(container) > _MAX_SMALL or max_members < _MAX_MEMBERS:
-        return members
-    return [
-        each for each in members if isinstance(each, (list, dict)) or (isinstance(each, str) and len(each) > _SHORT)
-    ]
+
+
+def _members(containers: Iterable[Container]) -> list[object]:
+    """Return the items of arrays, and the keys and values of objects."""
+    found: list[object] = []
+    for each in containers:
+        found += each
+        if isinstance(each, dict):
+            found += each.values()
+    return found
 
 
 def _check_sizes(squares: int, max_members: int) -> None:

@@ -16,10 +16,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from mcpgen.runtime.protocol.core_schemas import WITH_FIELDS, direct_schemas
+from mcpgen.runtime.protocol.json_levels import levels
 from mcpgen.runtime.protocol.json_texts import has_json_texts, json_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
 __all__ = ["nesting_check"]
@@ -56,24 +57,26 @@ def nesting_check(core_schema: object) -> Callable[[object], None] | None:
     errors = max(map(search.count_errors, search.unions), default=0) if search.is_recursive else 0
     if not factors and arms <= 1 and not errors:
         return None
-    counts = partial(_check, factors, arms, search.declared_keys, has_texts=has_json_texts(core_schema))
-    return partial(_check_copies, counts, errors) if errors else counts
+    checks: list[Callable[[object], None]] = []
+    has_texts = has_json_texts(core_schema)
+    if factors or arms > 1 or has_texts:  # otherwise, a message has fewer values than pydantic may read
+        checks.append(partial(_check, factors, arms, search.declared_keys, has_texts=has_texts))
+    if errors:
+        checks.append(partial(_check_copies, errors))
+    return partial(_check_all, checks)
 
 
-def _check_copies(count_reads: Callable[[object], None], errors: int, value: object) -> None:
-    """Count the reads of *value*, and its copies in the *errors* of each object or array around its values."""
-    count_reads(value)
+def _check_all(checks: Sequence[Callable[[object], None]], value: object) -> None:
+    for check in checks:
+        check(value)
+
+
+def _check_copies(errors: int, value: object) -> None:
+    """Count the copies of *value* in the *errors* of each object or array around its values."""
     copies = 0
-    rest: list[tuple[object, int]] = [(value, 1)]
-    while rest:
-        each, depth = rest.pop()
-        copies += depth * errors
-        if isinstance(each, dict):
-            rest.extend((inner, depth + 1) for inner in cast("dict[str, object]", each).values())
-        elif isinstance(each, list):
-            rest.extend((inner, depth + 1) for inner in cast("list[object]", each))
-        elif isinstance(each, str):
-            copies += len(each) // _CHARS_OF_COPY * depth * errors
+    for depth, level in enumerate(levels([value]), 1):
+        chars = sum(len(each) // _CHARS_OF_COPY for each in level if isinstance(each, str))
+        copies += (len(level) + chars) * depth * errors
         if copies > _MAX_COPIES:
             problem = "it has too many values in nested unions; fewer are allowed in unions without a discriminator"
             raise ValueError(problem)
