@@ -332,7 +332,8 @@ class FunctionBuilder:
             kind = "arm-added" if self.mode == "down" else "arm-removed"
             pointer = self.source.schema.definitions[arm.name].pointer if isinstance(arm, ir.Named) else ""
             id_ = inside.new if self._rules is None else self._rules.listed(kind, *inside.spellings)
-            met = self.need(kind, id_, pointer, f"{self.target.label} has no {text} there", known=found)
+            problem = f"{self.target.label} does not allow the type `{text}` there"
+            met = self.need(kind, id_, pointer, problem, known=found)
             found = found or met
         if found is not None:
             match found.action:

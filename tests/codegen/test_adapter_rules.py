@@ -284,6 +284,12 @@ def test_no_rename_is_suggested_for_an_arm_that_is_no_definition() -> None:
     assert not [each.hint for each in found if "`renames`" in each.hint]
 
 
+def test_a_place_that_no_longer_takes_every_value_is_told_of_with_the_type_as_a_name() -> None:
+    (finding,) = findings(a(x={}), a(x=any_of(STRING, INTEGER)))
+
+    assert "going up, 2 does not allow the type `any` there" in finding.message
+
+
 def codes(*numbers: int) -> tuple[ErrorCode, ...]:
     return tuple(ErrorCode(code=each, name=f"E{each}", text="") for each in numbers)
 

@@ -133,9 +133,9 @@ def make_prompt(  # noqa: PLR0913 (one per member of a prompt's definition)
     prompt_name = signature.name if name is None else name
     if not prompt_name:
         raise UsageError(f"the prompt {signature.label} has no name; set it with `name=`")
-    type_ = argument_type(signature)
-    for each in signature.parameters:
+    for each in signature.parameters:  # first: most types that `argument_type` advises cannot be read from text
         check_textual(each, f"parameter `{each.name}` of {signature.label}")
+    type_ = argument_type(signature)
     properties: dict[str, dict[str, Any]] = input_schema(signature, type_)["properties"]
     arguments = [
         models.PromptArgument(

@@ -195,8 +195,8 @@ def make_resource(  # noqa: PLR0913 (one per member of a resource's definition)
     from mcpgen.runtime.server.functions import uri_template  # noqa: PLC0415 (few servers have resources)
 
     template = uri_template.parse(uri)
+    joined = _check_variables(template, signature)  # first: most types that `argument_type` advises are not textual
     arguments = argument_type(signature)
-    joined = _check_variables(template, signature)
     definition = models.ResourceTemplate(uri_template=uri, **shared)
     return TemplateResource(definition, reader, template, arguments, joined, pattern_check(arguments))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Collection
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import Struct, ValidationError, inspect
@@ -18,7 +18,7 @@ from mcpgen.runtime.server.functions.signatures import arms, origin_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mcpgen.runtime.server.functions.signatures import Parameter
+    from mcpgen.runtime.server.functions.signatures import Annotation, Parameter
 
 __all__ = ["check_textual", "check_texts", "converted", "is_list"]
 
@@ -65,11 +65,18 @@ def check_textual(parameter: Parameter, what: str) -> None:
     Raises:
         UsageError: The parameter has such a type.
     """
-    if not all(arm is object or isinstance(inspect.type_info(arm), TEXTUAL) for arm in arms(parameter.annotation)):
+    if not all(map(_is_textual, arms(parameter.annotation))):
         raise UsageError(
             f"{what} has the type {parameter.annotation!r}, but its value arrives as text; use str, a number, bool, a "
             "date or time, UUID, Decimal, an Enum or a Literal"
         )
+
+
+def _is_textual(arm: Annotation) -> bool:
+    try:
+        return arm is object or isinstance(inspect.type_info(arm), TEXTUAL)
+    except (TypeError, RecursionError):  # `argument_type` says what is wrong with an Enum or a Literal
+        return origin_of(arm) is Literal or (isinstance(arm, type) and issubclass(arm, Enum))
 
 
 def converted(texts: Mapping[str, object], arguments: type[Struct]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt  # noqa: TC003 (functions are registered with it)
+from pathlib import Path  # noqa: TC003 (a function is refused with it)
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
@@ -207,6 +208,7 @@ async def test_uris_and_functions_that_do_not_fit_are_refused(catalogue: Functio
     async def one(a: str) -> str: ...  # type: ignore[empty-body]
     async def deep(a: dict[str, int]) -> str: ...  # type: ignore[empty-body]
     async def structs(a: list[Settings]) -> str: ...  # type: ignore[empty-body]
+    async def unknown_class(a: Path) -> str: ...  # type: ignore[empty-body]
     async def default(a: str = "") -> str: ...  # type: ignore[empty-body]
 
     expected: list[tuple[str, Any, str]] = [
@@ -224,6 +226,7 @@ async def test_uris_and_functions_that_do_not_fit_are_refused(catalogue: Functio
         ("x:y{?a*}", default, "annotate it as list[str]"),
         ("x:{a}", deep, "arrives as text"),
         ("x:{/a*}", structs, "arrives as text"),
+        ("x:{a}", unknown_class, "use str, a number, bool, "),
     ]
 
     for uri, function, why in expected:
