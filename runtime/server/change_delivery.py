@@ -144,7 +144,8 @@ class ChangeDelivery:
             most = max(found, key=len)
             key = next(iter(most))
             del most[key]
-            _LOG.debug("a change of another worker is dropped, because too many wait: %r", key)
+            reason = "another worker reported it, and too many such changes wait"
+            _LOG.debug("the change %r is not sent to clients: %s", key, reason)
 
     def _add(self, loop: EventLoop, change: _Change, key: object, whose: tuple[str, bool]) -> _Change:
         """Let *change* wait, and return the change that will have been sent."""

@@ -188,7 +188,10 @@ async def test_changes_of_another_worker_are_sent_in_parts_and_equal_ones_once()
     assert 0 < sent.most <= MAX_PER_TURN
 
 
-async def test_the_client_with_the_most_changes_of_other_workers_loses_its_oldest() -> None:
+async def test_the_client_with_the_most_changes_of_other_workers_loses_its_oldest(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("DEBUG", "mcpgen.cluster")
     sent = Sent()
     delivery = ChangeDelivery(connections(sent, 32))
     delivery.deliver_soon(*change("honest"), "honest", is_of_worker=True)
@@ -203,6 +206,8 @@ async def test_the_client_with_the_most_changes_of_other_workers_loses_its_oldes
     assert len(sent.uris) == 32 * (MAX_OF_WORKERS + 1)
     assert {"honest", "own", last} <= set(sent.uris)
     assert "x:0" not in sent.uris
+    reason = "another worker reported it, and too many such changes wait"
+    assert f"the change 'x:0' is not sent to clients: {reason}" in caplog.messages
 
 
 async def test_other_workers_are_told_once_of_equal_changes_that_wait() -> None:
