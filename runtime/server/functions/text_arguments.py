@@ -56,7 +56,7 @@ def check_texts(parameter: Parameter, what: str) -> None:
     for arm in arms(parameter.annotation):
         for item in typing.get_args(arm):
             if item is not Ellipsis:
-                check_textual(replace(parameter, annotation=item), what)
+                check_textual(replace(parameter, annotation=item), f"an item of {what}")
 
 
 def check_textual(parameter: Parameter, what: str) -> None:

@@ -225,7 +225,7 @@ async def test_uris_and_functions_that_do_not_fit_are_refused(catalogue: Functio
         ("x:y{?a}", one, "is optional, but parameter `a` of"),
         ("x:y{?a*}", default, "annotate it as list[str]"),
         ("x:{a}", deep, "arrives as text"),
-        ("x:{/a*}", structs, "arrives as text"),
+        ("x:{/a*}", structs, "an item of parameter `a` of "),
         ("x:{a}", unknown_class, "use str, a number, bool, "),
     ]
 
