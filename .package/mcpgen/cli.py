@@ -13,7 +13,6 @@ import os
 import sys
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -21,7 +20,7 @@ import click
 from mcpgen import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Callable, Generator, Mapping
 
 __all__ = ["main"]
 
@@ -167,8 +166,9 @@ def _escape_what_the_output_lacks() -> None:
 
     Otherwise a name of a file or of a document could end a command with a traceback.
     """
-    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
-        sys.stdout.reconfigure(errors="backslashreplace")
+    reconfigure: Callable[..., None] | None = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None and sys.stdout.errors == "strict":
+        reconfigure(errors="backslashreplace")
 
 
 @contextmanager
