@@ -296,13 +296,12 @@ class _Fit:
         for each in methods:
             other = theirs.get((each.sender, each.name))
             if other is None:
-                answer = "" if each.result is None else f", result {_shown(each.result)}"
-                declares = (
-                    f"declares the capability {'.'.join(each.capability)}"
-                    if each.capability
-                    else ("declares no capability")
-                )
-                said = f"The {each.kind} {each.name}, sent by a {each.sender}{answer}, is new and {declares}."
+                kind = "input request" if each.kind == "input" else each.kind
+                answer = "" if each.result is None else f", and its result is {_shown(each.result)}"
+                receiver = "server" if each.sender == "client" else "client"
+                capability = f"the capability {'.'.join(each.capability)}" if each.capability else "no capability"
+                said = f"The {kind} {each.name} is new: a {each.sender} sends it{answer}."
+                said += f" A {receiver} that handles it declares {capability} for it."
                 self.assumptions.append(said)
             elif other.capability and not each.capability:
                 side = overlay.capabilities.server if each.sender == "client" else overlay.capabilities.client

@@ -157,7 +157,7 @@ class Stubs:
         finding = Diagnostic(
             code="MG213",
             pointer=pointer,
-            message=f"the stub of {method.definition} would be named {method.python_name}, which is taken",
+            message=f"the Python method for {method.definition} would be named {method.python_name}, which is taken",
             hint="Rename the definition.",
         )
         self.diagnostics.append(finding)

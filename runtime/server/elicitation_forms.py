@@ -13,7 +13,7 @@ import typing
 from collections.abc import Mapping
 from functools import lru_cache
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -106,6 +106,7 @@ def _is_integer(value: Any) -> bool:
 
 # Those of the fields of forms (`PrimitiveSchemaDefinition`).
 _FIELD_TYPES = ("string", "number", "integer", "boolean", "array")
+_TYPES: Final = "text, numbers, booleans, choices (Literal or Enum of text) or lists of such choices"
 
 _CHECKS: dict[str, tuple[Callable[[Any], bool], Callable[[Any, Mapping[str, Any]], str | None]]] = {
     "string": (lambda value: isinstance(value, str), _text_mismatch),
@@ -169,8 +170,7 @@ def _checked(schema: dict[str, Any]) -> dict[str, Any]:
             # The reason is clear only where the type is one that a form can have.
             reason = f" ({error})" if is_object(each) and each.get("type") in _FIELD_TYPES else ""
             raise UsageError(
-                f"a form cannot have the field {name!r} with the schema {each!r}; use text, numbers, booleans, choices "
-                f"(Literal or Enum of text) or lists of such choices{reason}"
+                f"a form cannot have the field {name!r} with the schema {each!r}; use {_TYPES}{reason}"
             ) from error
     return schema
 
@@ -210,16 +210,17 @@ def _schema_of_type(requested: type[Any]) -> dict[str, Any]:
 @lru_cache(maxsize=128)
 def _one_field(requested: Any) -> Any:
     """Return the form of one field for a type that has no fields; None for a type that has them."""
-    return None if schema_of(requested, "a form").get("type") == "object" else _OneField[requested]
+    return None if schema_of(requested, "a form", _TYPES).get("type") == "object" else _OneField[requested]
 
 
 def _schema(requested: type[Any]) -> dict[str, Any]:
     if uses_pydantic(requested):
         raise UsageError(
-            f"a form cannot be of the pydantic type {requested!r}; use a dataclass, a TypedDict or a Struct"
+            f"a form cannot be of the type {requested!r}, which is or contains a pydantic type; use a dataclass, a "
+            f"TypedDict or a Struct whose fields are {_TYPES}"
         )
     requested = _remembered(_one_field, requested) or requested
-    whole = schema_of(requested, "a form")
+    whole = schema_of(requested, "a form", _TYPES)
     if "properties" not in whole:
         raise UsageError(
             f"`requested` must be a type with fields, such as a dataclass, or the type of one field, such as bool, "

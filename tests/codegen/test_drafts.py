@@ -186,8 +186,8 @@ def test_a_new_message_is_an_assumption_and_gets_the_defaults_of_its_base(tmp_pa
     assert "complete" == door.EstimateToolResult(seconds=1.5).result_type
     assert "notifications/catalog/moved" in door.methods.SERVER_NOTIFICATIONS
     assert (
-        "The request tools/estimate, sent by a client, result EstimateToolResult, is new and declares no capability."
-        in package["assumptions"]
+        "The request tools/estimate is new: a client sends it, and its result is EstimateToolResult."
+        " A server that handles it declares no capability for it." in package["assumptions"]
     )
     assert "EstimateToolResult.resultType has the default 'complete', as in 2026-07-28." in package["assumptions"]
 

@@ -35,11 +35,19 @@ REFERENCES = "#/$defs/{name}"
 # model there, but reads each object that fits the dict as a dict.
 _DICT_AND_CLASS: Final = re.compile(r"more than one dict-like type .* - type `.*\b(dict|\w*mapping)\b", re.IGNORECASE)
 
+_ALIKE: Final = re.compile("may not contain more than one (str|int|array)-like")
+_EXAMPLES: Final = {"str": "str", "int": "int", "array": "list"}
+
 CONTAINERS = (list, dict, tuple, set, frozenset)
 
 
-def schema_of(annotation: Annotation, what: str) -> dict[str, Any]:
+def schema_of(annotation: Annotation, what: str, types: str = "") -> dict[str, Any]:
     """Return the schema of a type, with the definitions that it refers to in its ``$defs``.
+
+    Args:
+        annotation: The type.
+        what: What has the type, in messages to its author.
+        types: The types that the error advises, if *what* cannot have every type with a schema.
 
     Raises:
         UsageError: The type has no JSON Schema, or msgspec cannot decode it.
@@ -53,7 +61,8 @@ def schema_of(annotation: Annotation, what: str) -> dict[str, Any]:
         reason, remedy = str(error).partition("\n")[0], ""
         if "custom types" in reason:
             reason, remedy = unknown_class_text(annotation)
-        remedy = remedy or _remedy(reason, annotation)
+        if types or not remedy:
+            remedy = _remedy(reason, annotation, types)
         raise UsageError(
             f"{what} has the type {inspect.formatannotation(annotation)}, which has no JSON Schema ({reason}); {remedy}"
         ) from error
@@ -61,7 +70,7 @@ def schema_of(annotation: Annotation, what: str) -> dict[str, Any]:
     return in_declared_order(whole, annotation)
 
 
-def _remedy(reason: str, annotation: Annotation) -> str:
+def _remedy(reason: str, annotation: Annotation, types: str) -> str:
     if isinstance(annotation, list) and len(cast("list[object]", annotation)) == 1:
         (item,) = cast("list[object]", annotation)
         return f"write `list[{getattr(item, '__name__', item)}]`"
@@ -71,12 +80,10 @@ def _remedy(reason: str, annotation: Annotation) -> str:
         return "change the values, or use `str`"
     if "Enum types must have" in reason:
         return "add a value to the Enum"
-    if "may not contain more than one str-like" in reason:
-        return "use one of them, such as `str`"
-    if "may not contain more than one array-like" in reason:
-        return "use one of them, such as `list`"
-    if "may not contain more than one int-like" in reason:
-        return "use one of them, such as `int`"
+    if alike := _ALIKE.search(reason):
+        return f"use one of them, such as `{_EXAMPLES[alike[1]]}`"
+    if types:
+        return f"use {types}"
     if "may not contain more than one dict type" in reason or _DICT_AND_CLASS.search(reason) is not None:
         return "use one of them"
     if "may not contain more than one" in reason or "Struct types" in reason:

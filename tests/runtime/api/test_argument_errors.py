@@ -254,7 +254,7 @@ def test_a_roots_function_that_returns_no_list_is_named(given: object) -> None:
     [
         ("no form", "UsageError: the schema of a form must have the type 'object', not 'array'"),
         ("no properties", "UsageError: `properties` of a form must be a dict of schemas, not [1]"),
-        ("a pydantic model", "UsageError: a form cannot be of the pydantic type "),
+        ("a pydantic model", ", which is or contains a pydantic type; use a dataclass, a TypedDict or a Struct whose "),
         ("no conversation", "UsageError: `messages` must be a list, not 5"),
         ("no time", "UsageError: `retry_seconds` must be a number, not 'x'"),
         ("no tokens", "at /maxTokens: Expected `int`, got `str`; correct the arguments of the call"),

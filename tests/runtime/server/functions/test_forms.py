@@ -5,11 +5,13 @@
 import datetime as dt
 import enum
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, NotRequired, TypedDict, TypeVar
 
 import msgspec
 import pytest
 from msgspec import Meta, Struct
+from pydantic import BaseModel
 
 from mcpgen import Context, Server, UsageError
 from mcpgen.runtime.server import elicitation_forms
@@ -143,6 +145,30 @@ def test_what_no_form_can_ask_for_is_refused(requested: Any) -> None:
         form_schema(requested)
 
 
+class Model(BaseModel):
+    name: str
+
+
+@dataclass
+class Filed:
+    folder: Path
+
+
+@dataclass
+class WithModel:
+    model: Model
+
+
+@pytest.mark.parametrize("requested", [Filed, WithModel, msgspec.defstruct("Holder", [("model", Model)])])
+def test_a_field_of_a_type_that_no_form_has_is_refused_with_the_types_that_a_form_has(requested: Any) -> None:
+    with pytest.raises(UsageError) as caught:
+        form_schema(requested)
+
+    advised = "text, numbers, booleans, choices (Literal or Enum of text) or lists of such choices"
+    told = str(caught.value).rpartition("; use ")[2]
+    assert told in (advised, f"a dataclass, a TypedDict or a Struct whose fields are {advised}")
+
+
 @pytest.mark.parametrize("numbers", [Literal[1, 2], Literal["a", 1], list[Literal[1, 2]]])
 def test_a_form_has_no_choices_of_numbers(numbers: Any) -> None:
     with pytest.raises(UsageError, match=r"choices \(Literal or Enum of text\)"):
@@ -221,9 +247,9 @@ def test_the_schema_of_a_type_is_made_once(monkeypatch: pytest.MonkeyPatch) -> N
 
     made: list[Any] = []
 
-    def counted(kind: Any, what: str) -> dict[str, Any]:
+    def counted(kind: Any, what: str, types: str = "") -> dict[str, Any]:
         made.append(kind)
-        return schema_of(kind, what)
+        return schema_of(kind, what, types)
 
     monkeypatch.setattr(elicitation_forms, "schema_of", counted)
     first = form_schema(Cake)
