@@ -105,7 +105,7 @@ def install(  # noqa: PLR0913 (one parameter for each option)
 
 
 def _json_for_output(value: dict[str, Any]) -> str:
-    """Return *value* as JSON, in ASCII if the encoding of the output lacks a character: JSON has other escapes than Python."""
+    """Return *value* as JSON, in ASCII if the encoding of the output lacks a character: Python escapes otherwise."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     try:
         text.encode(sys.stdout.encoding or "utf-8")
