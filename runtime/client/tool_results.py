@@ -226,7 +226,7 @@ def _make_target(returns: Any) -> _Target:
     try:
         msgspec.json.Decoder(kind, dec_hook=any_object)
         (schema,), definitions = msgspec.json.schema_components([kind], schema_hook=any_schema)
-    except (TypeError, RecursionError) as error:
+    except (TypeError, NotImplementedError, RecursionError) as error:  # the second one for a default of an attrs class
         reason, remedy = str(error).partition("\n")[0], ""
         if "custom types" in reason:
             reason, remedy = unknown_class_text(kind)

@@ -7,6 +7,7 @@ has written `field(default_factory=list)`, also with a new list.
 from __future__ import annotations
 
 import dataclasses
+import typing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +15,7 @@ import msgspec
 from msgspec import ValidationError, inspect
 
 from mcpgen.runtime.protocol.json_costs import BYTES_OF_SET, PLAIN_COSTS, JsonCosts, default_bytes
-from mcpgen.runtime.protocol.message_size import memory_bytes
+from mcpgen.runtime.protocol.json_levels import levels, objects_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -29,7 +30,10 @@ _DATACLASS_FIELD_BYTES: Final = 40
 _DECIMAL_BYTES: Final = 110
 
 MAX_MORE_BYTES: Final = 24 * 1024 * 1024
-"""Of the values of a type, beyond what JSON takes. 24,000 objects with 20 lists each take twice as much, and 0.7 s."""
+"""Of the objects of a type, beyond what JSON takes. 24,000 objects with 20 lists each take twice as much, and 0.7 s."""
+
+# Who allows more values than usual allows more bytes: models of two fields take less for each of their values.
+_MORE_BYTES_OF_VALUE: Final = 160
 
 
 def type_costs(kind: object) -> JsonCosts:
@@ -38,22 +42,25 @@ def type_costs(kind: object) -> JsonCosts:
 
 
 def memory_check(costs: JsonCosts) -> Callable[[object], None] | None:
-    """Return a check for values of a type with *costs*, which are JSON; None if they take no more than JSON.
+    """Return a check for values of a type with *costs*, which are JSON; None if its objects take no more than JSON.
 
-    It raises `ValidationError` if they would take over 24 MiB more, as many objects with large defaults do.
+    It raises `ValidationError` if the objects could take over 24 MiB more, as many with large defaults do. Only objects
+    count, because `{}` stands for all defaults of a class. Any other value takes less than 1 kB.
     """
-    return None if costs == PLAIN_COSTS else partial(_check_memory, costs)
+    more = costs.object_bytes - PLAIN_COSTS.object_bytes
+    return partial(_check_memory, more) if more else None
 
 
-def _check_memory(costs: JsonCosts, value: object) -> None:
-    data = msgspec.json.encode(value)
-    if len(data) * max(costs) <= MAX_MORE_BYTES:
-        return
-    more = memory_bytes(data, costs) - memory_bytes(data)
-    if more > MAX_MORE_BYTES:
-        limit = f"and at most {MAX_MORE_BYTES >> 20} MiB is allowed"
-        reason = f"as this type, they would take {more >> 20} MiB more memory than as JSON, {limit}"
-        raise ValidationError(f"Expected fewer objects or arrays: {reason}")
+def _check_memory(more_of_object: int, value: object) -> None:
+    objects = values = 0
+    for level in levels([value]):
+        objects += len(objects_of(level))
+        values += len(level)
+    more = objects * more_of_object
+    most = max(MAX_MORE_BYTES, values * _MORE_BYTES_OF_VALUE)
+    if more > most:
+        reason = f"as this type, they could take {more >> 20} MiB more memory than as JSON"
+        raise ValidationError(f"Expected fewer objects: {reason}, and at most {most >> 20} MiB is allowed")
 
 
 def argument_costs(arguments: type[msgspec.Struct]) -> JsonCosts:
@@ -101,8 +108,9 @@ def _costs(kind: inspect.Type) -> JsonCosts:
             return PLAIN_COSTS
 
 
-def _class_bytes(kind: type) -> int:
+def _class_bytes(declared_class: type) -> int:
     """Return what an object takes of a dataclass, Struct or class of attrs, with the defaults that are made for it."""
+    kind: type = typing.get_origin(declared_class) or declared_class  # msgspec reports `Page[int]` of a generic class
     factories: list[Any]
     if dataclasses.is_dataclass(kind):
         declared = dataclasses.fields(kind)

@@ -94,7 +94,7 @@ def install(  # noqa: PLR0913 (one parameter for each option)
         check_server(target, environment)
         if is_printed:
             click.echo(f"Add this to {escaped_line(path)}:", err=True)
-            click.echo(json.dumps({host.section: {chosen: entry}}, indent=2, ensure_ascii=False))
+            click.echo(_json_for_output({host.section: {chosen: entry}}))
         else:
             _install(host, path, chosen, entry, is_confirmed=yes)
     except UsageError as error:
@@ -102,6 +102,16 @@ def install(  # noqa: PLR0913 (one parameter for each option)
     except (KeyboardInterrupt, click.Abort):  # `click.confirm` raises `Abort` at Ctrl-C
         click.echo("\nNothing was changed.", err=True)
         raise SystemExit(_INTERRUPTED) from None
+
+
+def _json_for_output(value: dict[str, Any]) -> str:
+    """Return *value* as JSON, in ASCII if the encoding of the output lacks a character: Python escapes otherwise."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(value, indent=2)
+    return text
 
 
 def _command(target: str) -> tuple[str, list[str]]:

@@ -57,7 +57,7 @@ def schema_of(annotation: Annotation, what: str, types: str = "") -> dict[str, A
             [annotation], schema_hook=any_schema, ref_template=REFERENCES
         )
         msgspec.json.Decoder(annotation, dec_hook=any_object)
-    except (TypeError, RecursionError) as error:
+    except (TypeError, NotImplementedError, RecursionError) as error:  # the second one for a default of an attrs class
         reason, remedy = str(error).partition("\n")[0], ""
         if "custom types" in reason:
             reason, remedy = unknown_class_text(annotation)

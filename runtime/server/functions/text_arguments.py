@@ -75,7 +75,7 @@ def check_textual(parameter: Parameter, what: str) -> None:
 def _is_textual(arm: Annotation) -> bool:
     try:
         return arm is object or isinstance(inspect.type_info(arm), TEXTUAL)
-    except (TypeError, RecursionError):  # `argument_type` says what is wrong with an Enum or a Literal
+    except (TypeError, NotImplementedError, RecursionError):  # `argument_type` has the reason for an Enum or a Literal
         return origin_of(arm) is Literal or (isinstance(arm, type) and issubclass(arm, Enum))
 
 

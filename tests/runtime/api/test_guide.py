@@ -479,7 +479,7 @@ def test_the_guide_has_what_no_limit_changes() -> None:
         "values in the `inputResponses` of a request": f"{MAX_RESPONSE_VALUES:,}",
         "fields of a form that a client shows": f"{MAX_FORM_FIELDS}",
         "characters of a message or description that `mcpgen call` shows": f"{MAX_QUESTION_CHARS:,}",
-        "memory of arguments or a result as the declared types, beyond what JSON takes": in_bytes(MAX_MORE_BYTES),
+        "memory of objects as the declared types, beyond what JSON takes": in_bytes(MAX_MORE_BYTES),
         "characters of a traceback in the log": f"{MAX_TRACEBACK_CHARS:,}",
         "tasks in the `taskIds` of one stream": f"{MAX_TASK_IDS}",
     }

@@ -7,6 +7,7 @@ import enum
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypedDict
 
+import attrs
 import msgspec
 import pydantic
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from mcpgen import ClientLimits, Server, ToolError, ToolFailed, ToolResult, UnexpectedResult, UsageError, connect
 from mcpgen.generated.registry import REVISIONS
 from mcpgen.generated.v2026_07_28 import CallToolResult, ImageContent, TextContent
-from mcpgen.runtime.client.tool_results import value_as
+from mcpgen.runtime.client.tool_results import check_type, value_as
 
 pytestmark = pytest.mark.anyio
 
@@ -233,6 +234,28 @@ async def test_what_is_not_a_type_of_json_is_refused_before_the_tool_is_called(r
             await client.call_tool("count", returns=returns)
 
     assert [] == calls
+
+
+@attrs.define
+class Square:
+    side: int = 1
+    area: int = attrs.field()
+
+    @area.default
+    def _of_side(self) -> int:
+        return self.side**2
+
+
+def test_a_class_of_attrs_whose_default_depends_on_other_fields_is_refused() -> None:
+    def draw(square: Square) -> str: ...  # type: ignore[empty-body]
+
+    squares = Server("squares")
+    with pytest.raises(UsageError, match=r"`square` of .* has no JSON Schema .*takes_self"):
+        squares.tool(draw)
+    with pytest.raises(UsageError, match=r"`square` of .* arrives as text"):
+        squares.prompt(draw)
+    with pytest.raises(UsageError, match=r"^`returns` is .*takes_self"):
+        check_type(Square)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from ipaddress import IPv4Interface
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Generic, TypeVar
 
 import anyio
 import attrs
@@ -25,7 +25,7 @@ import pytest
 from mcpgen import Limits, Server, UnexpectedResult, connect
 from mcpgen.runtime.protocol.json_costs import PLAIN_COSTS, JsonCosts
 from mcpgen.runtime.protocol.message_size import memory_bytes
-from mcpgen.runtime.protocol.value_costs import argument_costs
+from mcpgen.runtime.protocol.value_costs import argument_costs, memory_check, type_costs
 from mcpgen.runtime.protocol.value_types import any_object, pydantic_type
 from mcpgen.runtime.transports import memory
 from tests.patience import PATIENCE_SECONDS
@@ -94,6 +94,30 @@ class Columns(pydantic.BaseModel):
 def test_the_largest_class_counts_wherever_it_is(kind: Any) -> None:
     assert costs_of(Person) == costs_of(kind)
     assert costs_of(kind).object_bytes > 2 * costs_of(Address).object_bytes > 0
+
+
+T = TypeVar("T")
+
+
+class StructPage(msgspec.Struct, Generic[T]):
+    items: list[T] = []
+
+
+@dataclass
+class DataPage(Generic[T]):
+    items: list[T] = field(default_factory=list)
+
+
+@attrs.define
+class AttrsPage(Generic[T]):
+    items: list[T] = attrs.Factory(list)
+
+
+@pytest.mark.parametrize("page", [StructPage, DataPage, AttrsPage])
+def test_a_generic_class_counts_with_its_type_arguments_as_without(page: Any) -> None:
+    without = type_costs(page)
+    assert without == type_costs(page[int]) == costs_of(list[page[int]])
+    assert type_costs(Person) == type_costs(page[Person])
 
 
 @pytest.mark.parametrize("kind", [int, list[str], dict[str, list[int]], Any])
@@ -178,7 +202,7 @@ def test_the_defaults_of_many_models_are_copied_by_no_function_in_python() -> No
 
 WIDE_LISTS: Any = pydantic.create_model("WideLists", **{f"f{number}": (list[int], []) for number in range(20)})
 
-TOO_LARGE = "Expected fewer objects or arrays: as this type, they would take 46 MiB more memory than as JSON"
+TOO_LARGE = "Expected fewer objects: as this type, they could take 46 MiB more memory than as JSON"
 
 
 @pytest.mark.parametrize(("objects", "is_refused"), [(20_000, True), (5000, False)])
@@ -202,3 +226,16 @@ async def test_values_with_many_large_defaults_are_refused_before_they_are_made(
         refused = pytest.raises(UnexpectedResult, match=TOO_LARGE) if is_refused else nullcontext()
         with refused:
             assert objects == len(await client.call_tool("rows", {"count": objects}, returns=list[WIDE_LISTS]))
+
+
+LOCATED: Any = pydantic.create_model("Located", path=(Path, ...), **{f"f{number}": (int, ...) for number in range(8)})
+NUMBERS: Any = pydantic.create_model("Numbers", **{f"f{number}": (int, ...) for number in range(8)})
+
+
+@pytest.mark.parametrize(("row", "rows"), [(LOCATED, 4700), (NUMBERS, 40_000)])
+def test_many_objects_whose_fields_are_all_in_json_are_not_refused(row: Any, rows: int) -> None:
+    """The paths among the values are not counted as if all values were; and limits can allow more than 50,000."""
+    check = memory_check(type_costs(pydantic_type(list[row], "`value`")))
+
+    assert check is not None
+    check([dict.fromkeys(row.model_fields, 1)] * rows)

@@ -152,6 +152,15 @@ def test_printing_changes_nothing(home: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("home")
+def test_what_is_printed_is_json_in_an_encoding_that_lacks_a_character() -> None:
+    words = ["shop.py", "--host", "cursor", "--print", "--name", "\xe9\U0001f600"]
+    done = CliRunner(charset="cp1252").invoke(install, words)
+
+    assert {"\xe9\U0001f600"} == json.loads(done.stdout)["mcpServers"].keys()
+
+
+@pytest.mark.slow
 def test_the_last_line_names_the_server(home: Path) -> None:
     done = run("--host", "cursor", "--file", str(home / "mcp.json"), "--name", "{tea}", "--yes")
 
