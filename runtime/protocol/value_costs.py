@@ -110,7 +110,7 @@ def _costs(kind: inspect.Type) -> JsonCosts:
 
 def _class_bytes(declared_class: type) -> int:
     """Return what an object takes of a dataclass, Struct or class of attrs, with the defaults that are made for it."""
-    kind: type = typing.get_origin(declared_class) or declared_class  # msgspec reports `Page[int]` of a generic class
+    kind: Any = typing.get_origin(declared_class) or declared_class  # msgspec reports `Page[int]` of a generic class
     factories: list[Any]
     if dataclasses.is_dataclass(kind):
         declared = dataclasses.fields(kind)
@@ -130,7 +130,7 @@ def _class_bytes(declared_class: type) -> int:
 def _default_bytes(factory: object) -> int:
     """Return what a default takes that *factory* makes."""
     if isinstance(factory, type):
-        kind: type = factory
+        kind: Any = factory
         if dataclasses.is_dataclass(kind) or issubclass(kind, msgspec.Struct) or hasattr(kind, "__attrs_attrs__"):
             return _class_bytes(factory)
     return default_bytes(factory)
