@@ -52,6 +52,8 @@ def memory_check(costs: JsonCosts) -> Callable[[object], None] | None:
 
 
 def _check_memory(more_of_object: int, value: object) -> None:
+    if len(msgspec.json.encode(value)) * more_of_object <= MAX_MORE_BYTES:  # quicker, and enough for most values
+        return
     objects = values = 0
     for level in levels([value]):
         objects += len(objects_of(level))
