@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from mcpgen.runtime.protocol.core_schemas import WITH_FIELDS, calls_library, inner_schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 __all__ = ["BYTES_OF_SET", "PLAIN_COSTS", "JsonCosts", "default_bytes", "pydantic_costs"]
 
@@ -26,11 +26,13 @@ class JsonCosts(NamedTuple):
         object_bytes: Of an object with one to eight keys.
         array_bytes: Of an array.
         member_bytes: Of each further member of an object or array.
+        made_bytes: Of the defaults that are made for an object, such as empty lists. They are in `object_bytes`, too.
     """
 
     object_bytes: int = 150
     array_bytes: int = 70
     member_bytes: int = 50
+    made_bytes: int = 0
 
 
 PLAIN_COSTS: Final = JsonCosts()
@@ -54,21 +56,23 @@ _LIBRARY_BYTES: Final = 650  # an IPv4 interface; a path takes 180
 
 def pydantic_costs(core_schema: object) -> JsonCosts:
     """Return what the largest values of a type take, of which pydantic has made *core_schema*."""
-    objects, arrays, members = PLAIN_COSTS
+    objects, arrays, members, made = PLAIN_COSTS
     for each in inner_schemas(core_schema):
         kind = str(each.get("type"))
         if kind in WITH_FIELDS:
-            objects = max(objects, _model_bytes(each["fields"]))
+            fields = _declared(each["fields"])
+            own = sum(_made_bytes(field["schema"]) for field in fields)
+            made = max(made, own)
+            objects = max(objects, _MODEL_BYTES + _FIELD_BYTES * len(fields) + own)
         arrays = max(arrays, _ARRAYS_OF_PYDANTIC.get(kind, 0))
         members = max(members, _LIBRARY_BYTES if calls_library(each) else _VALUES_OF_PYDANTIC.get(kind, 0))
-    return JsonCosts(objects, arrays, members)
+    return JsonCosts(objects, arrays, members, made)
 
 
-def _model_bytes(fields: object) -> int:
-    """Return what an object takes with the defaults that are made for it; the *fields* of a dataclass are a list."""
+def _declared(fields: object) -> Collection[Mapping[str, Any]]:
+    """Return the *fields* of a model; those of a dataclass are a list."""
     named = cast("dict[str, Any]", fields).values() if isinstance(fields, dict) else fields
-    declared = cast("Iterable[Mapping[str, Any]]", named)
-    return _MODEL_BYTES + sum(_FIELD_BYTES + _made_bytes(each["schema"]) for each in declared)
+    return cast("Collection[Mapping[str, Any]]", named)
 
 
 def _made_bytes(field: Mapping[str, Any]) -> int:

@@ -20,7 +20,7 @@ from mcpgen.runtime.protocol.json_levels import levels, objects_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["MAX_MORE_BYTES", "argument_costs", "largest_costs", "memory_check", "type_costs"]
+__all__ = ["MAX_MADE_BYTES", "argument_costs", "largest_costs", "memory_check", "type_costs"]
 
 # Measured in CPython 3.11, as resident memory of many.
 _STRUCT_BYTES: Final = 40
@@ -29,11 +29,11 @@ _DATACLASS_BYTES: Final = 120
 _DATACLASS_FIELD_BYTES: Final = 40
 _DECIMAL_BYTES: Final = 110
 
-MAX_MORE_BYTES: Final = 24 * 1024 * 1024
-"""Of the objects of a type, beyond what JSON takes. 24,000 objects with 20 lists each take twice as much, and 0.7 s."""
+MAX_MADE_BYTES: Final = 16 * 1024 * 1024
+"""Of the defaults that are made for the objects of a message. 24,000 objects with 20 lists take 30 MB, and 0.7 s."""
 
-# Who allows more values than usual allows more bytes: models of two fields take less for each of their values.
-_MORE_BYTES_OF_VALUE: Final = 160
+# Who allows more values than usual allows more bytes: one empty list for each value takes less.
+_MADE_BYTES_OF_VALUE: Final = 100
 
 
 def type_costs(kind: object) -> JsonCosts:
@@ -42,26 +42,24 @@ def type_costs(kind: object) -> JsonCosts:
 
 
 def memory_check(costs: JsonCosts) -> Callable[[object], None] | None:
-    """Return a check for values of a type with *costs*, which are JSON; None if its objects take no more than JSON.
+    """Return a check for values of a type with *costs*, which are JSON; None if no defaults are made for its objects.
 
-    It raises `ValidationError` if the objects could take over 24 MiB more, as many with large defaults do. Only objects
-    count, because `{}` stands for all defaults of a class. Any other value takes less than 1 kB.
+    It raises `ValidationError` if these defaults could take over 16 MiB: `{}` stands for all defaults of a class.
     """
-    more = costs.object_bytes - PLAIN_COSTS.object_bytes
-    return partial(_check_memory, more) if more else None
+    return partial(_check_memory, costs.made_bytes) if costs.made_bytes else None
 
 
-def _check_memory(more_of_object: int, value: object) -> None:
-    if len(msgspec.json.encode(value)) * more_of_object <= MAX_MORE_BYTES:  # quicker, and enough for most values
+def _check_memory(made_of_object: int, value: object) -> None:
+    if len(msgspec.json.encode(value)) * made_of_object <= MAX_MADE_BYTES:  # quicker, and enough for most values
         return
     objects = values = 0
     for level in levels([value]):
         objects += len(objects_of(level))
         values += len(level)
-    more = objects * more_of_object
-    most = max(MAX_MORE_BYTES, values * _MORE_BYTES_OF_VALUE)
-    if more > most:
-        reason = f"as this type, they could take {more >> 20} MiB more memory than as JSON"
+    made = objects * made_of_object
+    most = max(MAX_MADE_BYTES, values * _MADE_BYTES_OF_VALUE)
+    if made > most:
+        reason = f"the defaults of their fields could take {made >> 20} MiB of memory"
         raise ValidationError(f"Expected fewer objects: {reason}, and at most {most >> 20} MiB is allowed")
 
 
@@ -101,7 +99,8 @@ def _costs(kind: inspect.Type) -> JsonCosts:
             found: JsonCosts = getattr(kind.cls, "json_costs", PLAIN_COSTS)  # of pydantic
             return found
         case inspect.StructType() | inspect.DataclassType():
-            return PLAIN_COSTS._replace(object_bytes=_class_bytes(kind.cls))
+            size, made = _class_bytes(kind.cls)
+            return PLAIN_COSTS._replace(object_bytes=size + made, made_bytes=made)
         case inspect.SetType() | inspect.FrozenSetType():
             return PLAIN_COSTS._replace(array_bytes=BYTES_OF_SET)
         case inspect.DecimalType():
@@ -110,8 +109,8 @@ def _costs(kind: inspect.Type) -> JsonCosts:
             return PLAIN_COSTS
 
 
-def _class_bytes(declared_class: type) -> int:
-    """Return what an object takes of a dataclass, Struct or class of attrs, with the defaults that are made for it."""
+def _class_bytes(declared_class: type) -> tuple[int, int]:
+    """Return what an object of a dataclass, Struct or class of attrs takes, and what the defaults take made for it."""
     kind: Any = typing.get_origin(declared_class) or declared_class  # msgspec reports `Page[int]` of a generic class
     factories: list[Any]
     if dataclasses.is_dataclass(kind):
@@ -126,7 +125,7 @@ def _class_bytes(declared_class: type) -> int:
         factories = [getattr(each.default, "factory", dataclasses.MISSING) for each in attributes]
         size = _DATACLASS_BYTES + _DATACLASS_FIELD_BYTES * len(factories)
     made = (each for each in factories if each is not dataclasses.MISSING and each is not msgspec.NODEFAULT)
-    return size + sum(_default_bytes(each) for each in made)
+    return size, sum(_default_bytes(each) for each in made)
 
 
 def _default_bytes(factory: object) -> int:
@@ -134,5 +133,5 @@ def _default_bytes(factory: object) -> int:
     if isinstance(factory, type):
         kind: Any = factory
         if dataclasses.is_dataclass(kind) or issubclass(kind, msgspec.Struct) or hasattr(kind, "__attrs_attrs__"):
-            return _class_bytes(factory)
+            return sum(_class_bytes(factory))
     return default_bytes(factory)

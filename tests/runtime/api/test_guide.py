@@ -49,7 +49,7 @@ from mcpgen.runtime.limits import (
     HttpLimits,
     RateLimit,
 )
-from mcpgen.runtime.protocol.value_costs import MAX_MORE_BYTES
+from mcpgen.runtime.protocol.value_costs import MAX_MADE_BYTES
 from mcpgen.runtime.server.event_store import MemoryEventStore
 from mcpgen.runtime.server.request_state import MAX_CONTENT_BYTES, MIN_KEY_BYTES
 from mcpgen.runtime.server.tasks.memory_task_store import MemoryTaskStore
@@ -479,7 +479,7 @@ def test_the_guide_has_what_no_limit_changes() -> None:
         "values in the `inputResponses` of a request": f"{MAX_RESPONSE_VALUES:,}",
         "fields of a form that a client shows": f"{MAX_FORM_FIELDS}",
         "characters of a message or description that `mcpgen call` shows": f"{MAX_QUESTION_CHARS:,}",
-        "memory of objects as the declared types, beyond what JSON takes": in_bytes(MAX_MORE_BYTES),
+        "memory of the defaults that are made for the objects of a message": in_bytes(MAX_MADE_BYTES),
         "characters of a traceback in the log": f"{MAX_TRACEBACK_CHARS:,}",
         "tasks in the `taskIds` of one stream": f"{MAX_TASK_IDS}",
     }
