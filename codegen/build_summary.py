@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from mcpgen.codegen.build import Package, Source, pinned_source
-from mcpgen.codegen.console import printable
+from mcpgen.codegen.console import echo_encoded, printable
 from mcpgen.codegen.diff import compare, edition
 from mcpgen.codegen.diff.model import Diff
 from mcpgen.codegen.diff.report import text
@@ -99,7 +99,7 @@ def echo_built(built: Built) -> None:
     if built.assumptions:
         click.echo("  assumptions:")
         for each in built.assumptions:
-            click.echo(f"    * {printable(each)}")
+            echo_encoded(f"    * {printable(each)}")
     if built.differences is not None:
         _echo_differences(built.differences)
     click.echo(f"  import: {built.imported}")
@@ -115,4 +115,4 @@ def _echo_differences(diff: Diff) -> None:
         lines = [f"  {number} {kind}" for kind, number in kinds.most_common()]
         lines.append("  --json lists them all.")
     for line in lines:
-        click.echo(f"  {line}" if line else "")
+        echo_encoded(f"  {line}" if line else "")

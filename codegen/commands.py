@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from mcpgen.codegen.console import echo_diagnostics, echo_json, printable, refusals_reported
+from mcpgen.codegen.console import echo_diagnostics, echo_encoded, echo_json, printable, refusals_reported
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def check(*, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - the options
         found = compare_with_build(given)
         if not as_json:
             for line in (each for difference in found.changed.values() for each in difference.split("\n")):
-                click.echo(printable(line))  # the file on the disk can contain anything
+                echo_encoded(printable(line))  # the file on the disk can contain anything
         found_at = {path: "differs from a fresh build" if path.exists() else "is missing" for path in found.changed}
         findings = [_drifted(f"{path} {said}", f"Run: {found.command}") for path, said in found_at.items()]
         hint = "If a build with more options wrote it, such as `--adapters`, add them. Otherwise delete the file."

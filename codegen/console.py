@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from mcpgen.codegen.diagnostics import Diagnostic
 
-__all__ = ["echo_diagnostics", "echo_json", "exit_status", "printable", "refusals_reported"]
+__all__ = ["echo_diagnostics", "echo_encoded", "echo_json", "exit_status", "printable", "refusals_reported"]
 
 # A hostile document can have thousands of diagnostics. The text output shows the first ones, JSON shows all.
 MOST_SHOWN = 50
@@ -61,6 +61,12 @@ def echo_json(value: object) -> None:
         click.echo(json.dumps(value, indent=2))
     else:
         click.echo(json.dumps(value, separators=(",", ":")))
+
+
+def echo_encoded(text: str) -> None:
+    """Write *text* to stdout as a line, with an escape for each character that the encoding of stdout lacks."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    click.echo(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def exit_status(diagnostics: Sequence[Diagnostic]) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from mcpgen.codegen.console import echo_diagnostics, echo_json, refusals_reported
+from mcpgen.codegen.console import echo_diagnostics, echo_encoded, echo_json, refusals_reported
 from mcpgen.codegen.pinned import SchemaRoom
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _echo(found: Diff, editions: Sequence[Edition], output: str) -> None:
     # The formats of this command do not list warnings.
     echo_diagnostics([finding for each in editions for finding in each.findings], as_json=False, option="")
     report = text(found) if output == "text" else markdown(found)
-    click.echo(report.removesuffix("\n"))  # names come from documents
+    echo_encoded(report.removesuffix("\n"))  # names come from documents
 
 
 @click.command()

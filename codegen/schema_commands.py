@@ -13,7 +13,7 @@ from msgspec import Struct, to_builtins
 
 from mcpgen.codegen import names
 from mcpgen.codegen.checkout import find_checkout
-from mcpgen.codegen.console import echo_diagnostics, echo_json, printable, refusals_reported
+from mcpgen.codegen.console import echo_diagnostics, echo_encoded, echo_json, printable, refusals_reported
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
 from mcpgen.codegen.extension_document import is_identifier
 from mcpgen.codegen.pinned import ExtensionPin, Pin, SchemaRoom
@@ -66,7 +66,7 @@ def list_documents(*, as_json: bool) -> None:
 def _echo_table(rows: list[tuple[str, ...]]) -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for cells in rows:
-        click.echo(printable("  ".join(map(str.ljust, cells, widths)).rstrip()))  # the file of a checkout says them
+        echo_encoded(printable("  ".join(map(str.ljust, cells, widths)).rstrip()))  # the file of a checkout says them
 
 
 @schema.command(short_help="Add a schema document to schema/.")

@@ -185,14 +185,14 @@ async def test_a_plain_call_in_a_known_session_costs_no_round_trip() -> None:
 
 @pytest.mark.slow
 async def test_a_session_that_one_worker_keeps_busy_does_not_expire_at_another(cluster: Callable[[], Cluster]) -> None:
-    limits = HttpLimits(idle_seconds=0.4, handshake_seconds=60)
+    limits = HttpLimits(idle_seconds=2, handshake_seconds=60)
     async with running(demo(), cluster, limits=limits) as workers:
         used, idle = await workers.client(0).shake_hands(), workers.client(0)
         begun = await workers.webs[0].ask("POST", "/mcp", [JSON, BOTH], initialize("2025-11-25"))
         idle.session = begun.header("mcp-session-id")
         await workers.at(1, idle).tell(INITIALIZED)  # so that worker 0 still waits for the second message
         for _ in range(10):
-            await anyio.sleep(0.1)
+            await anyio.sleep(0.5)  # a busy machine needs the rest
             assert 200 == await status(workers.at(1, used))
 
         assert [200] * 3 == [await status(workers.at(each, used)) for each in range(3)]
