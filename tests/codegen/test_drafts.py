@@ -314,7 +314,8 @@ def test_the_summary_escapes_names_of_the_document(tmp_path: Path) -> None:
     document = drafts.one_field()
     document["$defs"]["ListToolsRequest"]["properties"]["method"]["const"] = "\x1b]0;title\x07"
 
-    assert "* The request \\x1b]0;title\\x07 is new: a client sends it" in run(document, tmp_path, "--based-on", BASE).stdout
+    shown = run(document, tmp_path, "--based-on", BASE).stdout
+    assert "* The request \\x1b]0;title\\x07 is new: a client sends it" in shown
 
 
 def test_a_method_that_is_no_text_shows_no_era() -> None:
