@@ -64,7 +64,10 @@ def echo_json(value: object) -> None:
 
 
 def echo_encoded(text: str) -> None:
-    """Write *text* to stdout as a line, with an escape for each character that the encoding of stdout lacks."""
+    """Write *text* to stdout as a line, with an escape for each character that the encoding of stdout lacks.
+
+    click alone would write UTF-8 if that encoding is ASCII.
+    """
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     click.echo(text.encode(encoding, "backslashreplace").decode(encoding))
 

@@ -32,7 +32,7 @@ _DECIMAL_BYTES: Final = 110
 MAX_MADE_BYTES: Final = 16 * 1024 * 1024
 """Of the defaults that are made for the objects of a message. 24,000 objects with 20 lists take 30 MB, and 0.7 s."""
 
-# Who allows more values than usual allows more bytes: one empty list for each value takes less.
+# A program can raise `max_values`. Then messages may have more defaults: an empty list for each value takes less.
 _MADE_BYTES_OF_VALUE: Final = 100
 
 
@@ -110,7 +110,7 @@ def _costs(kind: inspect.Type) -> JsonCosts:
 
 
 def _class_bytes(declared_class: type) -> tuple[int, int]:
-    """Return what an object of a dataclass, Struct or class of attrs takes, and what the defaults take made for it."""
+    """Return the bytes of an object of a dataclass, Struct or class of attrs, and those of the defaults made for it."""
     kind: Any = typing.get_origin(declared_class) or declared_class  # msgspec reports `Page[int]` of a generic class
     factories: list[Any]
     if dataclasses.is_dataclass(kind):
