@@ -276,5 +276,5 @@ def test_the_error_about_a_long_value_is_short_and_names_the_place(
 
 
 def test_text_that_is_not_utf_8_is_not_json(mcp: ModuleType) -> None:
-    with pytest.raises(msgspec.DecodeError, match="not UTF-8"):
+    with pytest.raises(msgspec.DecodeError, match="UTF-8"):
         mcp.decode(b'{"type":"text","text":"\xff"}', mcp.TextContent)
