@@ -19,7 +19,7 @@ from client_driver import ACCEPTED, CLIENT, ROOT, STATELESS, ClientDriver, Inval
 from conversation import FEATURES, Feature, go_through
 from reference_servers import EVERYTHING, TIME
 
-from mcpgen import Client, connect
+from mcpgen import Client, ClientLimits, connect
 from mcpgen.runtime.errors import InvalidPayload, RequestRefused, UnsupportedByPeer
 from mcpgen.runtime.protocol.newest import models
 
@@ -167,6 +167,8 @@ async def connection(revision: str, command: list[str]) -> AsyncIterator[Ours]:
     async with connect(
         command[0] if command[0].startswith("http:") else command,
         **CLIENT,
+        # Another SDK's server can take longer than the usual 2 seconds to exit by itself while all processors are busy.
+        limits=ClientLimits(stdin_seconds=30),
         revisions=None if revision == "all" else [revision],
         elicit=elicit,
         elicit_url=elicit,
