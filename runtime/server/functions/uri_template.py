@@ -161,7 +161,8 @@ def _read(operator: str, specs: Sequence[tuple[str, bool]], text: str) -> Iterat
     rules = OPERATORS[operator]
     for index, (name, explode) in enumerate(specs):
         if explode and (operator != "/" or len(specs) > 1):
-            raise _refused(text, f"the list {name}* cannot be matched here; write {{/{name}*}} or {{?{name}*}}")
+            advice = f"write {{/{name}*}} without a / before it, or {{?{name}*}}"
+            raise _refused(text, f"the list {name}* cannot be matched here; {advice}")
         before = (rules.separator if index else rules.first) + (f"{name}=" if rules.named else "")
         yield before, Variable(name, spans=rules.spans or explode, reserved=rules.spans, many=explode)
 

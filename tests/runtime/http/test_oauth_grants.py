@@ -27,7 +27,7 @@ from mcpgen.runtime.http.auth.assertions import client_assertion
 from mcpgen.runtime.http.auth.pkce import unpadded
 from mcpgen.runtime.http.auth.proofs import ProofKey
 from tests.patience import PATIENCE_SECONDS
-from tests.runtime.http.login_world import LoginWorld, claims_of, login_world
+from tests.runtime.http.login_world import METADATA, PRM, LoginWorld, claims_of, login_world
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,6 +96,24 @@ async def test_a_program_authenticates_with_its_key() -> None:
 
         assert ("service", "service", 60) == (claims["iss"], claims["sub"], claims["exp"] - claims["iat"])
         assert [""] == world.authorizations
+
+
+async def test_the_advice_fits_the_reason_why_there_is_no_token_endpoint() -> None:
+    async with login_world() as company, login_world() as world:
+        service = ClientCredentials("service", private_key=PEM)
+        for status, advice in ((429, "try again later"), (404, "tell the operator of the authorization server")):
+            world.overrides["/token"] = (status, {}, b"")
+            with pytest.raises(LoginFailed, match=f"answered {status} without an error of OAuth; {advice}"):
+                await greet(world, service)
+
+        company.overrides["/token"] = (404, {}, b"")
+        with pytest.raises(LoginFailed, match="answered 404 without an error of OAuth; check `token_endpoint`"):
+            await greet(world, JwtAssertion(IdJag(f"{company.origin}/token", client_id="c", id_token="t")))  # noqa: S106
+
+        for path in (PRM, METADATA):  # so the URL of the token endpoint is a guess
+            world.overrides[path] = (404, {}, b"")
+        with pytest.raises(LoginFailed, match="names no authorization server"):
+            await greet(world, service)
 
 
 async def test_an_expired_token_of_a_program_is_replaced_without_a_refresh() -> None:

@@ -39,6 +39,8 @@ __all__ = ["AuthReply", "AuthRequests"]
 _MAX_BYTES: Final = 512 * 1024
 _SECONDS: Final = 30.0
 
+_TRY_AGAIN: Final = frozenset({408, 425, 429})
+
 _HEADERS: Final = {
     "user-agent": f"mcpgen/{__version__}",
     "accept": "application/json",
@@ -63,6 +65,11 @@ class AuthReply(Struct, frozen=True):
     def is_success(self) -> bool:
         """Whether the request was granted."""
         return 200 <= self.status < 300  # noqa: PLR2004 (as HTTP counts)
+
+    @property
+    def is_temporary(self) -> bool:
+        """Whether the same request can get another reply later: the server is overloaded, or has failed."""
+        return self.status >= 500 or self.status in _TRY_AGAIN  # noqa: PLR2004 (as HTTP counts)
 
 
 class AuthRequests:

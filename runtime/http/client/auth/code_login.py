@@ -29,6 +29,7 @@ from mcpgen.runtime.http.auth.scopes import OFFLINE
 from mcpgen.runtime.http.client.auth.credentials import client_key
 from mcpgen.runtime.http.client.auth.loopback_receiver import open_receiver
 from mcpgen.runtime.http.client.auth.page_visit import NoResponse, page_response
+from mcpgen.runtime.http.client.auth.server_discovery import NO_SERVER
 from mcpgen.runtime.http.client.auth.token_endpoint import INVALID_CLIENT, TokenEndpoint, TokenRefused
 from mcpgen.runtime.http.client.auth.token_store import stored_client
 from mcpgen.runtime.http.errors import LoginFailed
@@ -48,10 +49,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CodeLogin", "login_page"]
 
-_NO_SERVER: Final = (
-    "the server wants credentials, but names no authorization server; if it takes a token or a key, pass "
-    "Http(url, auth=bearer(token)), or headers"
-)
 # Metadata of a hostile server can name the login page of another one. With such a parameter in its URL, that page would
 # issue a token for another resource or another client.
 _RESERVED: Final = frozenset({"prompt", "request", "request_uri", "resource", "response_mode", "scope"})
@@ -210,7 +207,7 @@ class CodeLogin:
             error = None if reply.is_success else decode_error(reply.body)
         if not reply.is_success:
             if self._found.is_guess:
-                raise LoginFailed(_NO_SERVER)
+                raise LoginFailed(NO_SERVER)
             said = f"answered {reply.status}" if error is None else f"said: {error}"
             raise LoginFailed(
                 f"the client cannot register itself: the authorization server {said}; register it there, and pass "

@@ -15,7 +15,8 @@ from mcpgen.runtime.http.auth.grants import client_credentials_form, exchange_fo
 from mcpgen.runtime.http.auth.registration import Registration, secret_method
 from mcpgen.runtime.http.client.auth.address_guard import AddressGuard, is_loopback_url
 from mcpgen.runtime.http.client.auth.credentials import ClientCredentials
-from mcpgen.runtime.http.client.auth.token_endpoint import TokenEndpoint, TokenRefused
+from mcpgen.runtime.http.client.auth.server_discovery import NO_SERVER
+from mcpgen.runtime.http.client.auth.token_endpoint import NoTokenEndpoint, TokenEndpoint, TokenRefused
 from mcpgen.runtime.http.errors import LoginFailed
 from mcpgen.runtime.protocol.argument_checks import check_texts
 
@@ -93,6 +94,10 @@ class IdJag:
             raise LoginFailed(
                 f"the identity provider answered {refused.error}; check `id_token` and the client"
             ) from None
+        except NoTokenEndpoint as other:
+            raise LoginFailed(
+                f"the identity provider answered {other.status} without an error of OAuth; check `token_endpoint`"
+            ) from None
         if reply.issued_token_type != _ID_JAG:
             raise LoginFailed(
                 "the identity provider has issued another token than an identity assertion; check `token_endpoint`"
@@ -136,6 +141,10 @@ async def machine_tokens(
         return await endpoint.tokens(form, resource=resource, scopes=scopes, revocation_endpoint=None)
     except TokenRefused as refused:
         raise LoginFailed(f"the token endpoint answered {refused.error}; check the credentials") from None
+    except NoTokenEndpoint:
+        if found.is_guess:
+            raise LoginFailed(NO_SERVER) from None
+        raise
 
 
 async def _assertion(credentials: JwtAssertion, issuer: str, resource: str) -> str:

@@ -32,12 +32,15 @@ from mcpgen.runtime.protocol.headers import REVISION
 if TYPE_CHECKING:
     from mcpgen.runtime.http.client.auth.auth_requests import AuthReply, AuthRequests
 
-__all__ = ["Discovery", "discover"]
+__all__ = ["NO_SERVER", "Discovery", "discover"]
+
+NO_SERVER: Final = (
+    "the server wants credentials, but names no authorization server; if it takes a token or a key, pass "
+    "Http(url, auth=bearer(token)), or headers"
+)
+"""The error if nothing answers at the endpoints that are only a guess."""
 
 _LOG = logging.getLogger("mcpgen.client")
-
-# A server that is overloaded has not said that it has no metadata; the rules of an old revision must not follow.
-_TRY_AGAIN: Final = frozenset({408, 425, 429})
 
 
 class Discovery(Struct, frozen=True):
@@ -169,5 +172,6 @@ async def _legacy(requests: AuthRequests, server_url: str, issuer: str | None) -
 
 
 def _check_answers(reply: AuthReply, url: str) -> None:
-    if reply.status >= 500 or reply.status in _TRY_AGAIN:  # noqa: PLR2004 (as HTTP counts)
+    # A server that is overloaded has not said that it has no metadata; the rules of an old revision must not follow.
+    if reply.is_temporary:
         raise LoginFailed(f"{url.partition('?')[0][:200]!r} answered {reply.status}; try again later")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.auth.registration import Registration
     from mcpgen.runtime.http.client.auth.auth_requests import AuthReply, AuthRequests
 
-__all__ = ["INVALID_CLIENT", "TokenEndpoint", "TokenRefused"]
+__all__ = ["INVALID_CLIENT", "NoTokenEndpoint", "TokenEndpoint", "TokenRefused"]
 
 
 # Fields of token requests that no error may show, although the authorization server may repeat them in its own.
@@ -51,7 +51,6 @@ INVALID_CLIENT: Final = "invalid_client"
 """The error for a client that the authorization server does not know, or whose secret is wrong."""
 
 _UNKNOWN_CLIENT: Final = frozenset({INVALID_CLIENT, "unauthorized_client"})
-_TOO_MANY: Final = 429
 
 
 class TokenRefused(Exception):  # noqa: N818 (the caller decides what follows)
@@ -64,6 +63,21 @@ class TokenRefused(Exception):  # noqa: N818 (the caller decides what follows)
     def __init__(self, error: TokenError) -> None:
         self.error: TokenError = error
         super().__init__(error)
+
+
+class NoTokenEndpoint(LoginFailed):
+    """There is no token endpoint at the URL: the answer is neither a token nor an error of OAuth.
+
+    Attributes:
+        status: The status of the answer.
+    """
+
+    def __init__(self, status: int) -> None:
+        self.status: int = status
+        super().__init__(
+            f"the token endpoint answered {status} without an error of OAuth; tell the operator of the authorization "
+            "server"
+        )
 
 
 class TokenEndpoint:
@@ -143,13 +157,11 @@ class TokenEndpoint:
             found = await self._answered({**form, "client_id": self._client.client_id})
         if not found.is_success:
             error = decode_error(found.body)
+            if found.is_temporary:
+                said = " without an error of OAuth" if error is None else f", {error.without(self._sent)}"
+                raise LoginFailed(f"the token endpoint answered {found.status}{said}; try again later")
             if error is None:
-                raise LoginFailed(
-                    f"the token endpoint answered {found.status} without an error of OAuth; try again later"
-                )
-            if found.status >= 500 or found.status == _TOO_MANY:  # noqa: PLR2004 (as HTTP counts)
-                said = error.without(self._sent)
-                raise LoginFailed(f"the token endpoint answered {found.status}, {said}; try again later")
+                raise NoTokenEndpoint(found.status)
             raise TokenRefused(error.without(self._sent))
         try:
             return decode_tokens(found.body)

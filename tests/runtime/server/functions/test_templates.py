@@ -271,6 +271,7 @@ def test_no_uri_takes_long_to_read(template: str, uri: str) -> None:
         ("x://{+a,b}", "more than one variable can contain '/'"),
         ("x://{a:3}", "shortens the value"),
         ("x://{a*}", "the list a* cannot be matched here"),
+        ("x://y/{a*}", "write {/a*} without a / before it, or {?a*}"),  # "x://y/{/a*}" would match "x://y//…" only
         ("x://{/a*,b}", "the list a* cannot be matched here"),
         ("x://{?a}/b", "something follows {?…}"),
         ("x://{?a}{b}", "something follows {?…}"),
