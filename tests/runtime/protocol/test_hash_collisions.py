@@ -423,3 +423,19 @@ def test_the_json_in_a_text_that_pydantic_decodes_is_checked() -> None:
         check_hashes({"numbers": str([0] * 50_001)})
     with pytest.raises(msgspec.ValidationError, match="at most 100000 values, including those in strings of JSON"):
         check_hashes([str([0] * 40_000)] * 3)
+
+
+def test_texts_that_are_no_numbers_are_not_converted(monkeypatch: pytest.MonkeyPatch) -> None:
+    converted: list[str] = []
+
+    def convert(text: str) -> Decimal:
+        converted.append(text)
+        return Decimal(text)
+
+    monkeypatch.setattr("mcpgen.runtime.protocol.hash_collisions.Decimal", convert)
+    check_hashes = hash_check(pydantic_type(Written, "value"))
+    assert check_hashes is not None
+    others = ["2026-01-01T00:00:00.123456+23:59", "-sNaN00000000000000000001", f"{'1' * 20}x"]
+    number = f"+1_0.{'0' * 20}e-3"
+    check_hashes({"numbers": "[]", "other": [*others * 10, number]})
+    assert converted == [number]
