@@ -296,6 +296,10 @@ class ClientGroup:
         """Return the server and its own name of *name*.
 
         If the names of two servers fit, as with ``a`` and ``a_b``, the one that lists the name is meant.
+
+        Raises:
+            UsageError: No name fits, or several servers list the name.
+            TransportClosed: A server whose name fits, as others do, could not be connected.
         """
         check_texts(name=name)
         fitting = [each for each in (*self._clients, *self._failures) if name.startswith(f"{each}_")]
@@ -306,6 +310,8 @@ class ClientGroup:
                 f"SERVER_{kind.upper()}, where SERVER is one of {self._names()}"
             )
         if len(fitting) > 1:
+            for each in fitting:
+                self[each]  # one that is not connected may be meant, so no other server gets its arguments
             listed = [server async for server, each in self._items(listing, {}) if f"{server}_{each.name}" == name]
             fitting = [self._sole(name, listed)]
         return fitting[0], name.removeprefix(f"{fitting[0]}_")

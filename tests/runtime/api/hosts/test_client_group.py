@@ -218,6 +218,15 @@ async def test_a_name_that_two_servers_may_mean_goes_to_the_one_that_lists_it() 
             await group.call_tool("a_b_none")
 
 
+async def test_the_tool_of_a_server_that_is_not_connected_goes_to_no_other_server() -> None:
+    config = {"mcpServers": {"a": {"command": "x"}, "a_b": {"command": ["wrong"]}}}
+    start, _ = prepare_group(config, lambda transport: connect(shop("a", "b_c")))
+    async with await start() as group:
+        with pytest.raises(TransportClosed, match="the server 'a_b' is not connected"):
+            await group.call_tool("a_b_c")
+        assert "a" == (await group.call_tool("a_tell")).text
+
+
 async def test_a_server_without_a_list_is_left_out() -> None:
     bare = Server("bare")
 
