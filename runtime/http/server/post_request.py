@@ -101,7 +101,9 @@ class PostRequest(HttpRequest, eq=False):
     async def serve(self) -> None:  # noqa: C901, PLR0912 (one coroutine more takes 1 % of a call)
         """Handle the message in the body, and answer it."""
         state = self.state
-        if len(self.body) > REQUEST_COST_BYTES and self._is_abandoned():
+        if responses.has_disconnected(self.scope) and self._is_cancelled_by_disconnect():
+            self.body = b""
+            await self.receive()  # `http.disconnect`; uvicorn logs an error if its application returns before
             raise responses.ClientDisconnected("a client disconnected before its request was decoded")
         # Most calls return at once, and need no ticket if there is room for them.
         has_room = state.open_quota.has_room(OPEN_REQUEST_BYTES + _DECODED_FACTOR * len(self.body))
@@ -150,10 +152,8 @@ class PostRequest(HttpRequest, eq=False):
         session = self.headers.get(http.SESSION, "")
         return len(self.body) <= REQUEST_COST_BYTES or self.open_ticket(session=session) is not None
 
-    def _is_abandoned(self) -> bool:
-        """Return whether the client has closed its connection, and with it cancelled the request.
-
-        Long requests wait until the event loop has time for them, and then take long.
+    def _is_cancelled_by_disconnect(self) -> bool:
+        """Return whether the request is cancelled if its client closes the connection.
 
         Spec:
             2026-07-28, basic/patterns/cancellation, "Transport-Specific Cancellation": only for stateless requests.
@@ -161,7 +161,7 @@ class PostRequest(HttpRequest, eq=False):
         revision, method = self.headers.get(http.REVISION, "").strip(), self.headers.get(http.METHOD, "")
         is_request = bool(method) and not method.startswith("notifications/")
         is_stateless = revision in self.state.engine.handlers.stateless_revisions
-        return is_request and is_stateless and responses.has_disconnected(self.scope)
+        return is_request and is_stateless
 
     def _direct_answer(
         self,
