@@ -759,7 +759,8 @@ def test_each_error_of_a_login_says_what_to_do() -> None:
                     silent.append(f"{path.name}: {reason}")
 
     assert {
-        "auth_requests.py: f'the request to {host} failed: {reason}{hint}'",  # the hint or the reason says what to do
+        # The hint or the reason says what to do.
+        "auth_requests.py: f'the request to {parts.netloc} failed: {reason}{hint}'",
         "keyring_store.py: f'the keyring cannot be {what}: {hint}'",  # each hint has two parts
         "logout.py: f'the authorization server answered {reply.status}'",  # a part of a warning
     } == set(silent)

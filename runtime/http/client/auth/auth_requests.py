@@ -102,7 +102,8 @@ class AuthRequests:
         self, verb: str, url: str, headers: Mapping[str, str], body: dict[str, str] | bytes | None
     ) -> AuthReply:
         self._guard.check_url(url, "a URL of the login")
-        host = urlsplit(url).hostname or ""
+        parts = urlsplit(url)
+        host = parts.hostname or ""
         form, content = (body, None) if isinstance(body, dict) else (None, body)
         try:
             with anyio.fail_after(_SECONDS):
@@ -123,12 +124,12 @@ class AuthRequests:
                         with anyio.move_on_after(CLOSE_SECONDS, shield=True):
                             await response.aclose()
         except TimeoutError:
-            raise LoginFailed(f"{host} did not answer within {_SECONDS:g} seconds; try again later") from None
+            raise LoginFailed(f"{parts.netloc} did not answer within {_SECONDS:g} seconds; try again later") from None
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError) as error:
             reason = system_message(error).rstrip(".")
             hint = "; tell its operator" if is_lasting(error) else "; try again later"
             hint = "" if reason == RefusedHost.reason else hint
-            raise LoginFailed(f"the request to {host} failed: {reason}{hint}") from error
+            raise LoginFailed(f"the request to {parts.netloc} failed: {reason}{hint}") from error
 
     @asynccontextmanager
     async def _client(self, proxy: str | None) -> AsyncGenerator[httpx.AsyncClient]:
@@ -160,7 +161,7 @@ async def _read(response: httpx.Response) -> bytes:
         body += chunk
         if len(body) > _MAX_BYTES:
             raise LoginFailed(
-                f"{response.url.host} sent more than {_MAX_BYTES // 1024} KiB; check the URL of the server"
+                f"{response.url.netloc.decode()} sent more than {_MAX_BYTES // 1024} KiB; check the URL of the server"
             )
         await checkpoint()  # one read of the socket can have 10,000 chunks, of which each takes 70 µs
     return bytes(body)
