@@ -20,6 +20,7 @@ from mcpgen.runtime.errors import McpgenError, UsageError, printable, quoted
 from mcpgen.runtime.protocol.hash_collisions import hash_check
 from mcpgen.runtime.protocol.message_size import too_many_values
 from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.protocol.python_caches import cache_check
 from mcpgen.runtime.protocol.value_costs import memory_check, type_costs
 from mcpgen.runtime.protocol.value_types import (
     TooManyErrors,
@@ -238,7 +239,9 @@ def _make_target(returns: Any) -> _Target:
     convert = partial(_read_value, partial(msgspec.convert, type=kind, str_keys=True, dec_hook=any_object))
     patterns = pattern_check(kind)
     return _Target(
-        checks=[each for each in (memory_check(type_costs(kind)), hash_check(kind)) if each is not None],
+        checks=[
+            each for each in (memory_check(type_costs(kind)), hash_check(kind), cache_check(kind)) if each is not None
+        ],
         convert=convert if patterns is None else partial(_read_checked, convert, patterns),
         is_object=schema.get("type") == "object",
         is_text=set(arms) <= {str, NoneType},

@@ -5,12 +5,21 @@ A core schema is a tree of dicts. A class that occurs twice in it is a reference
 
 from __future__ import annotations
 
+from enum import Flag
 from typing import TYPE_CHECKING, Any, Final, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["WITH_FIELDS", "calls_library", "direct_schemas", "has_read_patterns", "inner_schemas", "replace_direct"]
+__all__ = [
+    "WITH_FIELDS",
+    "calls_library",
+    "direct_schemas",
+    "flag_of",
+    "has_read_patterns",
+    "inner_schemas",
+    "replace_direct",
+]
 
 _INNER: Final = frozenset(
     {
@@ -84,6 +93,12 @@ def has_read_patterns(core_schema: object) -> bool:
     functions = (each.get("function") for each in inner_schemas(core_schema))
     readers = (cast("dict[str, object]", each).get("function") for each in functions if isinstance(each, dict))
     return any(getattr(each, "__name__", "") in _PATTERN_READERS for each in readers)
+
+
+def flag_of(schema: Mapping[str, object]) -> type[Flag] | None:
+    """Return the class of flags that *schema* itself is; None if it is none."""
+    kind = schema.get("cls") if schema.get("type") == "enum" else None
+    return kind if isinstance(kind, type) and issubclass(kind, Flag) else None
 
 
 def calls_library(schema: Mapping[str, object]) -> bool:

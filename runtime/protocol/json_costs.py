@@ -11,12 +11,12 @@ import sys
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from mcpgen.runtime.protocol.core_schemas import WITH_FIELDS, calls_library, inner_schemas
+from mcpgen.runtime.protocol.core_schemas import WITH_FIELDS, calls_library, flag_of, inner_schemas
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-__all__ = ["BYTES_OF_SET", "PLAIN_COSTS", "JsonCosts", "default_bytes", "pydantic_costs"]
+__all__ = ["BYTES_OF_FLAG", "BYTES_OF_SET", "PLAIN_COSTS", "JsonCosts", "default_bytes", "pydantic_costs"]
 
 
 class JsonCosts(NamedTuple):
@@ -40,6 +40,7 @@ PLAIN_COSTS: Final = JsonCosts()
 
 # All below is measured in CPython 3.11, as resident memory of many.
 BYTES_OF_SET: Final = 220
+BYTES_OF_FLAG: Final = 420  # of a combination of flags, which Python keeps with its name
 _EMPTY_BYTES: Final[dict[type, int]] = {list: 64, dict: 64, set: BYTES_OF_SET}
 
 # Of a default that only its author's function knows.
@@ -66,6 +67,7 @@ def pydantic_costs(core_schema: object) -> JsonCosts:
             objects = max(objects, _MODEL_BYTES + _FIELD_BYTES * len(fields) + own)
         arrays = max(arrays, _ARRAYS_OF_PYDANTIC.get(kind, 0))
         members = max(members, _LIBRARY_BYTES if calls_library(each) else _VALUES_OF_PYDANTIC.get(kind, 0))
+        members = max(members, BYTES_OF_FLAG if flag_of(each) else 0)
     return JsonCosts(objects, arrays, members, made)
 
 

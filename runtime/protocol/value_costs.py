@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import dataclasses
 import typing
+from enum import Flag
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import ValidationError, inspect
 
-from mcpgen.runtime.protocol.json_costs import BYTES_OF_SET, PLAIN_COSTS, JsonCosts, default_bytes
+from mcpgen.runtime.protocol.json_costs import BYTES_OF_FLAG, BYTES_OF_SET, PLAIN_COSTS, JsonCosts, default_bytes
 from mcpgen.runtime.protocol.json_levels import levels, objects_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["MAX_MADE_BYTES", "argument_costs", "largest_costs", "memory_check", "type_costs"]
+__all__ = ["MAX_MADE_BYTES", "argument_costs", "largest_costs", "memory_check", "type_costs", "types_in"]
 
 # Measured in CPython 3.11, as resident memory of many.
 _STRUCT_BYTES: Final = 40
@@ -38,7 +39,7 @@ _MADE_BYTES_OF_VALUE: Final = 100
 
 def type_costs(kind: object) -> JsonCosts:
     """Return what the largest values in a value of *kind* take."""
-    return largest_costs(map(_costs, _types(inspect.type_info(kind), set())))
+    return largest_costs(map(_costs, types_in(inspect.type_info(kind), set())))
 
 
 def memory_check(costs: JsonCosts) -> Callable[[object], None] | None:
@@ -69,7 +70,7 @@ def argument_costs(arguments: type[msgspec.Struct]) -> JsonCosts:
     fields = inspect.type_info(arguments)
     if not isinstance(fields, inspect.StructType):  # unreachable: it is a Struct
         return PLAIN_COSTS
-    return largest_costs(_costs(each) for field in fields.fields for each in _types(field.type, seen))
+    return largest_costs(_costs(each) for field in fields.fields for each in types_in(field.type, seen))
 
 
 def largest_costs(costs: Iterable[JsonCosts]) -> JsonCosts:
@@ -78,7 +79,7 @@ def largest_costs(costs: Iterable[JsonCosts]) -> JsonCosts:
     return PLAIN_COSTS if largest == PLAIN_COSTS else largest
 
 
-def _types(kind: inspect.Type, seen: set[type]) -> Iterator[inspect.Type]:
+def types_in(kind: inspect.Type, seen: set[type]) -> Iterator[inspect.Type]:
     """Yield *kind* and all types in it, each class once."""
     if isinstance(kind, inspect.StructType | inspect.DataclassType | inspect.TypedDictType | inspect.NamedTupleType):
         if kind.cls in seen:
@@ -90,7 +91,7 @@ def _types(kind: inspect.Type, seen: set[type]) -> Iterator[inspect.Type]:
     inner += [each.type for each in getattr(kind, "fields", ())]
     for each in inner:
         if isinstance(each, inspect.Type):
-            yield from _types(each, seen)
+            yield from types_in(each, seen)
 
 
 def _costs(kind: inspect.Type) -> JsonCosts:
@@ -105,6 +106,8 @@ def _costs(kind: inspect.Type) -> JsonCosts:
             return PLAIN_COSTS._replace(array_bytes=BYTES_OF_SET)
         case inspect.DecimalType():
             return PLAIN_COSTS._replace(member_bytes=_DECIMAL_BYTES)
+        case inspect.EnumType() if issubclass(kind.cls, Flag):
+            return PLAIN_COSTS._replace(member_bytes=BYTES_OF_FLAG)
         case _:
             return PLAIN_COSTS
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Collection
 from enum import Enum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -12,11 +13,12 @@ from msgspec import Struct, ValidationError, inspect
 from msgspec.structs import asdict, replace
 
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.protocol.python_caches import cache_check
 from mcpgen.runtime.protocol.value_types import any_object
 from mcpgen.runtime.server.functions.signatures import arms, origin_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from mcpgen.runtime.server.functions.signatures import Annotation, Parameter
 
@@ -85,7 +87,15 @@ def converted(texts: Mapping[str, object], arguments: type[Struct]) -> dict[str,
     Raises:
         ValidationError: They are not of the types of its parameters.
     """
+    check = _cache_check(arguments)
+    if check is not None:
+        check(texts)
     try:
         return asdict(msgspec.convert(texts, arguments, strict=False, dec_hook=any_object))
     except (TypeError, ValueError) as error:  # such as of a date after the year 9999, or of half a surrogate pair
         raise ValidationError(str(error)) from None
+
+
+@lru_cache(maxsize=1024)
+def _cache_check(arguments: type[Struct]) -> Callable[[object], None] | None:
+    return cache_check(arguments)

@@ -39,6 +39,7 @@ from mcpgen.runtime.protocol.hash_collisions import hash_check
 from mcpgen.runtime.protocol.json_costs import JsonCosts
 from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.protocol.param_headers import InvalidParamHeader, Rule, param_headers_of
+from mcpgen.runtime.protocol.python_caches import cache_check
 from mcpgen.runtime.protocol.value_costs import argument_costs, memory_check
 from mcpgen.runtime.protocol.value_types import TooManyErrors, any_object, whole_numbers
 from mcpgen.runtime.server.failure_log import log_failure
@@ -294,7 +295,7 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
     read = msgspec.json.Decoder(arguments, dec_hook=any_object).decode
     keys = partial(check_keys, schema=schema) if refuses_nested else None
     costs = argument_costs(arguments)
-    found = (memory_check(costs), hash_check(arguments), pattern_check(arguments), keys)
+    found = (memory_check(costs), hash_check(arguments), cache_check(arguments), pattern_check(arguments), keys)
     checks = [each for each in found if each is not None]
     check = partial(_check_all, checks) if checks else None
     if check is not None:
