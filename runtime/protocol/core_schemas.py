@@ -16,7 +16,8 @@ __all__ = [
     "calls_library",
     "direct_schemas",
     "flag_of",
-    "has_read_patterns",
+    "imports_modules",
+    "reads_patterns",
     "inner_schemas",
     "replace_direct",
 ]
@@ -49,6 +50,9 @@ WITH_FIELDS: Final = frozenset({"dataclass-args", "model-fields", "typed-dict"})
 
 # The names of the functions with which pydantic makes a `re.Pattern` of a text.
 _PATTERN_READERS: Final = frozenset({"pattern_bytes_validator", "pattern_either_validator", "pattern_str_validator"})
+
+# The name of the function with which pydantic imports what a text names.
+_MODULE_IMPORTER: Final = "import_string"
 
 _FUNCTIONS: Final = frozenset({"function-after", "function-plain"})
 _LIBRARIES: Final = frozenset({"ipaddress", "pydantic"})  # what other functions take is up to their authors
@@ -88,11 +92,21 @@ def replace_direct(schema: dict[str, Any], change: Callable[[object], object]) -
             schema[key] = change(inner)
 
 
-def has_read_patterns(core_schema: object) -> bool:
+def reads_patterns(core_schema: object) -> bool:
     """Return whether a schema has a field of the type `re.Pattern`."""
+    return not _PATTERN_READERS.isdisjoint(_called(core_schema))
+
+
+def imports_modules(core_schema: object) -> bool:
+    """Return whether a schema has a field of pydantic's type `ImportString`."""
+    return _MODULE_IMPORTER in _called(core_schema)
+
+
+def _called(core_schema: object) -> set[str]:
+    """Return the names of the functions that a schema calls."""
     functions = (each.get("function") for each in inner_schemas(core_schema))
-    readers = (cast("dict[str, object]", each).get("function") for each in functions if isinstance(each, dict))
-    return any(getattr(each, "__name__", "") in _PATTERN_READERS for each in readers)
+    called = (cast("dict[str, object]", each).get("function") for each in functions if isinstance(each, dict))
+    return {getattr(each, "__name__", "") for each in called}
 
 
 def flag_of(schema: Mapping[str, object]) -> type[Flag] | None:

@@ -24,7 +24,7 @@ from mcpgen.runtime.protocol.json_levels import levels, objects_of
 from mcpgen.runtime.protocol.value_costs import types_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
 __all__ = ["cache_check"]
 
@@ -34,9 +34,6 @@ _MAX_FLAGS: Final = 5000
 _KEPT_FLAGS: Final = 1000
 _KEPT_PREFIXES: Final = 1000
 _PREFIX_CHARS: Final = len("255.255.255.255")
-
-# What `getrefcount` counts beside the cache: its own argument, a variable and an item of a list.
-_OWN_REFERENCES: Final = 3
 
 _room: Final[WeakKeyDictionary[type[Flag], int]] = WeakKeyDictionary()
 """How many values each class may keep until it is looked at again: twice those that were in use the last time."""
@@ -92,12 +89,20 @@ def _forget_flags(flag: type[Flag]) -> None:
     if len(kept) <= _room.get(flag, _KEPT_FLAGS):
         return
     declared = set(map(id, flag.__members__.values()))
-    uses = Counter(map(id, kept.values()))  # a negative number and a positive one may be the same combination
-    for value, member in list(kept.items()):
-        if id(member) not in declared and sys.getrefcount(member) <= uses[id(member)] + _OWN_REFERENCES:
+    entries = Counter(map(id, kept.values()))  # a negative number and a positive one may be the same combination
+    for value, member, references in _references(kept):
+        if member not in declared and references <= entries[member] + _OWN_REFERENCES:
             kept.pop(value, None)
-            uses[id(member)] -= 1
     _room[flag] = max(_KEPT_FLAGS, 2 * len(kept))
+
+
+def _references(kept: Mapping[Any, object]) -> list[tuple[Any, int, int]]:
+    """Return the keys of *kept*, with the id of each value and how many references there are to it."""
+    return [(key, id(each), sys.getrefcount(each)) for key, each in list(kept.items())]
+
+
+# Which references of its own `_references` counts depends on the version of Python: here, `object()` has one other.
+_OWN_REFERENCES: Final = max(count for _, _, count in _references({1: object(), 2: object()})) - 1
 
 
 def _forget_prefixes(network: Any) -> None:  # noqa: ANN401 (of two classes, whose cache is private)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import msgspec
 
 from mcpgen.runtime.errors import UsageError, quoted
-from mcpgen.runtime.protocol.core_schemas import has_read_patterns
+from mcpgen.runtime.protocol.core_schemas import imports_modules, reads_patterns
 from mcpgen.runtime.protocol.json_costs import JsonCosts, pydantic_costs
 from mcpgen.runtime.protocol.nested_unions import nesting_check
 
@@ -252,7 +252,7 @@ def pydantic_type(annotation: Annotation, what: str) -> type[PydanticType]:
         what: Its place, for the error message.
 
     Raises:
-        UsageError: pydantic does not support a part of it, or it has a pattern that is written in the value.
+        UsageError: pydantic does not support a part of it, or a value of it could name a pattern or a module.
     """
     from pydantic import TypeAdapter  # noqa: PLC0415 (a model is here, so pydantic is)
     from pydantic.errors import PydanticUserError  # noqa: PLC0415
@@ -266,7 +266,12 @@ def pydantic_type(annotation: Annotation, what: str) -> type[PydanticType]:
             f"{what} has the type {annotation!r}, which pydantic cannot validate ({reason}); beside pydantic models, "
             "use dataclasses, TypedDicts and built-in types"
         ) from error
-    if has_read_patterns(adapter.core_schema):
+    if imports_modules(adapter.core_schema):
+        raise UsageError(
+            f"{what} has the type {annotation!r} with an `ImportString`, and a peer could choose which modules are "
+            "imported; write `str`"
+        )
+    if reads_patterns(adapter.core_schema):
         raise UsageError(
             f"{what} has the type {annotation!r} with a `re.Pattern`, and a peer could choose a pattern that takes "
             "hours to match; write `str`"

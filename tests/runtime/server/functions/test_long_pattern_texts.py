@@ -327,3 +327,17 @@ def test_a_tool_cannot_take_a_pattern_of_its_client() -> None:
 
     with pytest.raises(UsageError, match=r"with a `re.Pattern`, and a peer could choose .*; write `str`"):
         server.tool(search)
+
+
+class Plugin(pydantic.BaseModel):
+    runs: list[pydantic.ImportString[object]]
+
+
+def test_a_tool_imports_no_module_that_its_client_names() -> None:
+    server = Server("plugins")
+
+    def run(plugin: Plugin) -> str:
+        return str(plugin)
+
+    with pytest.raises(UsageError, match=r"with an `ImportString`, and a peer could choose .*; write `str`"):
+        server.tool(run)
