@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from shutil import which
@@ -29,6 +28,7 @@ from msgspec import Struct
 
 from mcpgen.runtime.adapt.json_pointer import is_array, is_object
 from mcpgen.runtime.api.hosts.jsonc import JsoncError, parse_jsonc
+from mcpgen.runtime.api.hosts.variables import EntryError, Variables, kind_of
 from mcpgen.runtime.errors import UsageError, printable
 from mcpgen.runtime.http.client.transport import Http
 from mcpgen.runtime.protocol.argument_checks import check_file_path
@@ -56,8 +56,7 @@ _KNOWN: Final = (*_COMMAND, *_URL, "type", "disabled")
 _STDIO: Final = frozenset({"stdio", "local"})
 _HTTP: Final = frozenset({"http", "streamable-http", "streamableHttp", "sse", "remote"})
 
-_REFERENCE: Final = re.compile(r"\$\{([^{}]*)\}")
-_VARIABLE: Final = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+_FOLDER: Final = "${workspaceFolder}"
 
 # The configuration of Claude Code holds the state of all its projects, and has some hundred KiB.
 _MAX_BYTES: Final = 16 * 1024 * 1024
@@ -185,7 +184,10 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise UsageError(f"{shown}: {error}") from None
     folder = file.absolute().parent
     project = folder.parent if folder.name in _PROJECT_FOLDERS else folder
-    return cast("dict[str, Any]", _with_folder(config, str(project)))
+    try:
+        return cast("dict[str, Any]", _with_folder(config, str(project), Variables()))
+    except EntryError as error:
+        raise UsageError(f"{shown} cannot be used: {error}") from None
 
 
 def decode_config(data: bytes, shown: str) -> str:
@@ -203,13 +205,14 @@ def decode_config(data: bytes, shown: str) -> str:
         raise UsageError(f"{shown} is not UTF-8; save it as UTF-8") from None
 
 
-def _with_folder(value: Any, folder: str) -> Any:
+def _with_folder(value: Any, folder: str, variables: Variables) -> Any:
     if isinstance(value, str):
-        return value.replace("${workspaceFolder}", folder)
+        variables.take(value.count(_FOLDER) * len(folder))
+        return value.replace(_FOLDER, folder)
     if is_array(value):
-        return [_with_folder(each, folder) for each in value]
+        return [_with_folder(each, folder, variables) for each in value]
     if is_object(value):
-        return {key: _with_folder(each, folder) for key, each in value.items()}
+        return {key: _with_folder(each, folder, variables) for key, each in value.items()}
     return value
 
 
@@ -219,7 +222,8 @@ def parse_config(config: object) -> list[ServerEntry]:
     Raises:
         UsageError: It is not such a configuration, or it names no server.
     """
-    return [_entry(str(name), settings) for name, settings in _section(config).items()]
+    variables = Variables()
+    return [_entry(str(name), settings, variables) for name, settings in _section(config).items()]
 
 
 def _section(config: object) -> Mapping[str, Any]:
@@ -243,27 +247,23 @@ def _section(config: object) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", section)
 
 
-def _entry(name: str, settings: object) -> ServerEntry:
+def _entry(name: str, settings: object, variables: Variables) -> ServerEntry:
     if not isinstance(settings, Mapping):
-        return ServerEntry(name, {}, f"the entry must be a JSON object, not {_kind(settings)}")
+        return ServerEntry(name, {}, f"the entry must be a JSON object, not {kind_of(settings)}")
     given = cast("Mapping[str, Any]", settings)
     ignored = tuple(str(each) for each in given if each not in _KNOWN)
     try:
-        used = _checked(given, ignored)
-    except _EntryError as error:
+        used = _checked(given, ignored, variables)
+    except EntryError as error:
         return ServerEntry(name, {}, str(error), ignored, given.get("disabled") is True)
     return ServerEntry(name, used, "", ignored, given.get("disabled") is True, given)
 
 
-class _EntryError(Exception):
-    """An entry is wrong. Its text shows no value."""
-
-
-def _checked(given: Mapping[str, Any], ignored: tuple[str, ...]) -> dict[str, Any]:
+def _checked(given: Mapping[str, Any], ignored: tuple[str, ...], variables: Variables) -> dict[str, Any]:
     """Return the settings of a server, checked and with the values of variables.
 
     Raises:
-        _EntryError: One of them is wrong.
+        EntryError: One of them is wrong.
     """
     kind = _transport_kind(given, ignored)
     used: dict[str, Any] = {}
@@ -273,15 +273,19 @@ def _checked(given: Mapping[str, Any], ignored: tuple[str, ...]) -> dict[str, An
         value = given[key]
         match key:
             case "args":
-                used[key] = [_text(f"args[{index}]", each) for index, each in enumerate(_sequence(key, value))]
+                used[key] = [
+                    variables.replaced(f"args[{index}]", each) for index, each in enumerate(_sequence(key, value))
+                ]
             case "env" | "headers":
-                used[key] = {name: _text(f"{key}.{name}", each) for name, each in _texts(key, value).items()}
+                used[key] = {
+                    name: variables.replaced(f"{key}.{name}", each) for name, each in _texts(key, value).items()
+                }
             case _ if not isinstance(value, str):  # a number is text in `args`, but never a command or a URL
-                raise _EntryError(f"`{key}` must be a string, not {_kind(value)}")
+                raise EntryError(f"`{key}` must be a string, not {kind_of(value)}")
             case _:
-                used[key] = _text(key, value)
+                used[key] = variables.replaced(key, value)
     if kind == "command" and not used["command"]:
-        raise _EntryError("`command` is empty")
+        raise EntryError("`command` is empty")
     return used | {"cwd": _cwd(used["cwd"])} if "cwd" in used else used
 
 
@@ -289,110 +293,51 @@ def _cwd(folder: str) -> str:
     """Return *folder* with the home folder of a user in place of ``~``.
 
     Raises:
-        _EntryError: It cannot be a folder.
+        EntryError: It cannot be a folder.
     """
     try:
         found = Path(folder).expanduser()
         found.is_dir()  # raises if the system cannot look: a process could not start there either
         return str(found)
     except (OSError, RuntimeError):  # such as a name that is too long; RuntimeError: there is no such user
-        raise _EntryError("`cwd` is not a folder; correct it in the configuration") from None
+        raise EntryError("`cwd` is not a folder; correct it in the configuration") from None
 
 
 def _transport_kind(given: Mapping[str, Any], ignored: tuple[str, ...]) -> str:
     """Return ``command`` or ``url``: the key that says how the server is reached."""
     named = given.get("type")
     if named is not None and (not isinstance(named, str) or named not in _STDIO | _HTTP):
-        shown = printable(named[:40]) if isinstance(named, str) else _kind(named)
-        raise _EntryError(f"`type` is {shown}; write stdio, http or sse")
+        shown = printable(named[:40]) if isinstance(named, str) else kind_of(named)
+        raise EntryError(f"`type` is {shown}; write stdio, http or sse")
     kinds = [each for each in ("command", "url") if given.get(each) is not None]
     if named is not None:
         expected = "command" if named in _STDIO else "url"
         if expected not in kinds:
-            raise _EntryError(f"`{expected}` is missing, which the `type` {named} requires")
+            raise EntryError(f"`{expected}` is missing, which the `type` {named} requires")
         return expected
     if len(kinds) > 1:
-        raise _EntryError("it has both `command` and `url`; remove one of them, or add `type`")
+        raise EntryError("it has both `command` and `url`; remove one of them, or add `type`")
     if not kinds:
         for meant in ("command", "url"):
             for written in difflib.get_close_matches(meant, ignored, 1):
                 hint = f"did you write `{printable(written)}` instead of `{meant}`?"
-                raise _EntryError(f"it has neither `command` nor `url`; {hint}")
-        raise _EntryError("it has neither `command` nor `url`; add one of them")
+                raise EntryError(f"it has neither `command` nor `url`; {hint}")
+        raise EntryError("it has neither `command` nor `url`; add one of them")
     return kinds[0]
 
 
 def _sequence(key: str, value: object) -> list[Any]:
     if not isinstance(value, list | tuple):
-        raise _EntryError(f'`{key}` must be a list of strings, such as ["server.py"], not {_kind(value)}')
+        raise EntryError(f'`{key}` must be a list of strings, such as ["server.py"], not {kind_of(value)}')
     return list(cast("list[Any]", value))
 
 
 def _texts(key: str, value: object) -> dict[str, Any]:
     if not _is_mapping(value):
-        raise _EntryError(f'`{key}` must be an object with strings, such as {{"NAME": "value"}}, not {_kind(value)}')
+        raise EntryError(f'`{key}` must be an object with strings, such as {{"NAME": "value"}}, not {kind_of(value)}')
     # VS Code removes a variable whose value is null; the server does not inherit any but the basic ones anyway.
     return {printable(str(name)): each for name, each in value.items() if each is not None}
 
 
 def _is_mapping(value: object) -> TypeGuard[Mapping[Any, Any]]:
     return isinstance(value, Mapping)
-
-
-def _text(where: str, value: object) -> str:
-    """Return *value* as text with the values of its variables.
-
-    Raises:
-        _EntryError: It is not text, or a variable has no value.
-    """
-    if isinstance(value, int | float) and not isinstance(value, bool):  # a port, for example, without its quotes
-        return str(value)
-    if not isinstance(value, str):
-        raise _EntryError(f"`{where}` must be a string, not {_kind(value)}")
-
-    def replacement(found: re.Match[str]) -> str:
-        return _variable(where, found[1])
-
-    return _REFERENCE.sub(replacement, value)
-
-
-def _variable(where: str, name: str) -> str:
-    match name:
-        case "userHome":
-            return str(Path.home())
-        case "pathSeparator" | "/":
-            return os.sep
-        case _:
-            pass
-    if name == "workspaceFolder":  # `read_config` replaces it
-        reason = "which is known only for a configuration in a file; pass read_config(path), or write the value itself"
-        raise _EntryError(f"`{where}` refers to ${{{name}}}, {reason}")
-    found = _VARIABLE.fullmatch(name)
-    if found is None:
-        shown = printable(name.partition(":-")[0][:40])
-        raise _EntryError(f"`{where}` refers to ${{{shown}}}, which only the host can replace; write the value itself")
-    default: str | None = found[2]
-    value = os.environ.get(found[1])
-    value = default if value is None else value
-    if value is None:
-        raise _EntryError(f"`{where}` refers to ${{{name}}}, but the environment variable {found[1]} is not set")
-    return value
-
-
-def _kind(value: object) -> str:
-    """Return what *value* is, in the words of JSON."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "a boolean"
-        case str():
-            return "a string"
-        case int() | float():
-            return "a number"
-        case list() | tuple():
-            return "a list"
-        case Mapping():
-            return "an object"
-        case _:
-            return type(value).__name__

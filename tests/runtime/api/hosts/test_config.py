@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -231,3 +232,19 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     for path in ("~mcpgen-nobody/a", "\ud800"):
         with pytest.raises(UsageError, match="cannot be read: there is no such file"):
             read_config(path)
+
+
+def test_short_references_do_not_become_long_texts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MCPGEN_LONG", "x" * 100_000)
+    greedy = {"command": "prog", "args": ["${MCPGEN_LONG}"] * 200}
+    folder = tmp_path.joinpath(*["x" * 200] * 10)
+    folder.mkdir(parents=True)
+    file = folder / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"one": {"command": "${workspaceFolder}" * 10_000}}}))
+
+    found = parse_config({"mcpServers": {"one": greedy, "two": greedy}})
+
+    expected = "the values of variables have more than 16777216 characters; use fewer of them"
+    assert [(expected, {}), (expected, {})] == [(each.problem, each.settings) for each in found]
+    with pytest.raises(UsageError, match=expected):
+        read_config(file)

@@ -1,0 +1,100 @@
+"""The variables to which the values of a configuration refer, and their values."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from mcpgen.runtime.errors import printable
+
+__all__ = ["EntryError", "Variables", "kind_of"]
+
+_REFERENCE: Final = re.compile(r"\$\{([^{}]*)\}")
+_VARIABLE: Final = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+
+# A reference can have seven characters, and a variable a hundred thousand. Linux passes 2 MiB to a process.
+_MAX_VALUES: Final = 16 * 1024 * 1024
+
+
+class EntryError(Exception):
+    """An entry is wrong. Its text shows no value."""
+
+
+class Variables:
+    """Puts the values of variables into the texts of one configuration, until the values have 16 MiB together."""
+
+    def __init__(self) -> None:
+        self._left = _MAX_VALUES
+
+    def take(self, chars: int) -> None:
+        """Count *chars* characters of values.
+
+        Raises:
+            EntryError: There are too many.
+        """
+        self._left -= chars
+        if self._left < 0:
+            raise EntryError(f"the values of variables have more than {_MAX_VALUES} characters; use fewer of them")
+
+    def replaced(self, where: str, value: object) -> str:
+        """Return *value* as text with the values of its variables.
+
+        Raises:
+            EntryError: It is not text, a variable has no value, or the values are too long.
+        """
+        if isinstance(value, int | float) and not isinstance(value, bool):  # a port, for example, without its quotes
+            return str(value)
+        if not isinstance(value, str):
+            raise EntryError(f"`{where}` must be a string, not {kind_of(value)}")
+
+        def replacement(found: re.Match[str]) -> str:
+            text = _variable(where, found[1])
+            self.take(len(text))
+            return text
+
+        return _REFERENCE.sub(replacement, value)
+
+
+def _variable(where: str, name: str) -> str:
+    match name:
+        case "userHome":
+            return str(Path.home())
+        case "pathSeparator" | "/":
+            return os.sep
+        case _:
+            pass
+    if name == "workspaceFolder":  # `read_config` replaces it
+        reason = "which is known only for a configuration in a file; pass read_config(path), or write the value itself"
+        raise EntryError(f"`{where}` refers to ${{{name}}}, {reason}")
+    found = _VARIABLE.fullmatch(name)
+    if found is None:
+        shown = printable(name.partition(":-")[0][:40])
+        raise EntryError(f"`{where}` refers to ${{{shown}}}, which only the host can replace; write the value itself")
+    default: str | None = found[2]
+    value = os.environ.get(found[1])
+    value = default if value is None else value
+    if value is None:
+        raise EntryError(f"`{where}` refers to ${{{name}}}, but the environment variable {found[1]} is not set")
+    return value
+
+
+def kind_of(value: object) -> str:
+    """Return what *value* is, in the words of JSON."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case str():
+            return "a string"
+        case int() | float():
+            return "a number"
+        case list() | tuple():
+            return "a list"
+        case Mapping():
+            return "an object"
+        case _:
+            return type(value).__name__
