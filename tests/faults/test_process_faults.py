@@ -273,7 +273,9 @@ async def test_a_cancellation_while_it_is_closed_does_not_cut_the_end_short(tmp_
     begin = time.monotonic()
     with anyio.move_on_after(0) as scope:
         scope.deadline = float("inf")
-        async with talking(process(server(code), notes)) as talk:
+        # It has time to end after SIGTERM, also on a busy machine.
+        limits = ClientLimits(stdin_seconds=LIMITS.stdin_seconds, term_seconds=BUSY_SECONDS)
+        async with talking(process(server(code), notes), limits) as talk:
             pid = await talk.hear()
             begin = time.monotonic()
             scope.deadline = anyio.current_time() + 0.05  # comes while its end is waited for

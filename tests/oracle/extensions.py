@@ -85,7 +85,7 @@ def _shaped(schema: Any) -> Any:
 
 
 def _narrowed(properties: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the properties; most of those with the same union, such as the 76 variables of a style, with one arm only."""
+    """Yield the properties; most of those with the same union, such as 76 variables of a style, with one arm only."""
     alike: Counter[bytes] = Counter()
     for name, schema in properties.items():
         kind = msgspec.json.encode(schema)
