@@ -44,6 +44,9 @@ _MAX_CALLS: Final = 5000
 # `1e4299` is a number of 4,300 digits, and takes 45 µs to read, and 500 µs to write.
 _CALLS_OF_FRACTION: Final = 20
 
+# To read a path takes 1 µs for each of its segments, because Python interns their names.
+_SEGMENTS_OF_CALL: Final = 16
+
 _COPIED: Final[frozenset[type]] = frozenset({dict, list, set})
 _PLAIN: Final[frozenset[type]] = frozenset({bool, float, int, str, type(None)})
 
@@ -57,7 +60,7 @@ class _Spent:
 
     Attributes:
         squares: The sum of the squares of the lengths of the texts that Python has matched, and of labels of hosts.
-        calls: The calls of functions of a library, and further hosts of a URL.
+        calls: The calls of functions of a library, segments of long paths, and further hosts of a URL.
         problem: The limit that it exceeds; empty if it exceeds none.
     """
 
@@ -197,7 +200,7 @@ def _check_of(schema: Mapping[str, object]) -> Callable[[object], object] | None
         return _count_fraction
     if kind == "generator":
         return _refuse_text
-    return partial(_count_calls, 1) if calls_library(schema) else None
+    return _count_read if calls_library(schema) else None
 
 
 def _count_hosts(value: object) -> object:
@@ -228,6 +231,12 @@ def _count_fraction(value: object) -> object:
     return _count_calls(_CALLS_OF_FRACTION, value)
 
 
+def _count_read(value: object) -> object:
+    """Count a value that a library reads, and the segments of a path."""
+    separators = value.count("/") + value.count("\\") if isinstance(value, str) else 0
+    return _count_calls(1 + separators // _SEGMENTS_OF_CALL, value)
+
+
 def _count_calls(calls: int, value: object) -> object:
     spent = _SPENT.get()
     spent.calls += calls
@@ -235,7 +244,8 @@ def _count_calls(calls: int, value: object) -> object:
         slow = "values of types that are slow to read, such as IP addresses and paths"
         hosts = "in a URL, each host after the first one counts, too"
         fraction = f"a fraction such as 1/3 counts as {_CALLS_OF_FRACTION}"
-        spent.problem = f"Expected at most {_MAX_CALLS} {slow}; {hosts}; {fraction}"
+        path = f"every {_SEGMENTS_OF_CALL} segments of a path count as one more"
+        spent.problem = f"Expected at most {_MAX_CALLS} {slow}; {hosts}; {fraction}; {path}"
         raise ValueError(spent.problem)
     return value
 
