@@ -5,7 +5,7 @@ A core schema is a tree of dicts. A class that occurs twice in it is a reference
 
 from __future__ import annotations
 
-from enum import Flag
+from enum import STRICT, Flag
 from typing import TYPE_CHECKING, Any, Final, cast
 
 if TYPE_CHECKING:
@@ -17,8 +17,9 @@ __all__ = [
     "direct_schemas",
     "flag_of",
     "imports_modules",
-    "reads_patterns",
     "inner_schemas",
+    "many_flags",
+    "reads_patterns",
     "replace_direct",
 ]
 
@@ -53,6 +54,9 @@ _PATTERN_READERS: Final = frozenset({"pattern_bytes_validator", "pattern_either_
 
 # The name of the function with which pydantic imports what a text names.
 _MODULE_IMPORTER: Final = "import_string"
+
+# A class with ten flags has 1,024 combinations, which take 420 kB.
+_FEW_FLAGS: Final = 10
 
 _FUNCTIONS: Final = frozenset({"function-after", "function-plain"})
 _LIBRARIES: Final = frozenset({"ipaddress", "pydantic"})  # what other functions take is up to their authors
@@ -103,16 +107,24 @@ def imports_modules(core_schema: object) -> bool:
 
 
 def _called(core_schema: object) -> set[str]:
-    """Return the names of the functions that a schema calls."""
+    """Return the names of the functions of pydantic that a schema calls; an author's own may have the same names."""
     functions = (each.get("function") for each in inner_schemas(core_schema))
     called = (cast("dict[str, object]", each).get("function") for each in functions if isinstance(each, dict))
-    return {getattr(each, "__name__", "") for each in called}
+    return {getattr(each, "__name__", "") for each in called if _library_of(each) == "pydantic"}
 
 
 def flag_of(schema: Mapping[str, object]) -> type[Flag] | None:
-    """Return the class of flags that *schema* itself is; None if it is none."""
-    kind = schema.get("cls") if schema.get("type") == "enum" else None
-    return kind if isinstance(kind, type) and issubclass(kind, Flag) else None
+    """Return the class of flags that *schema* itself is, if it has many combinations; None otherwise."""
+    return many_flags(schema.get("cls") if schema.get("type") == "enum" else None)
+
+
+def many_flags(kind: object) -> type[Flag] | None:
+    """Return *kind* if it is a class of flags that has more than 1,024 combinations, or takes every integer."""
+    if not isinstance(kind, type) or not issubclass(kind, Flag):
+        return None
+    boundary: object = getattr(kind, "_boundary_", None)
+    mask: int = getattr(kind, "_flag_mask_", 0)
+    return None if boundary is STRICT and mask.bit_count() <= _FEW_FLAGS else kind
 
 
 def calls_library(schema: Mapping[str, object]) -> bool:
@@ -121,4 +133,8 @@ def calls_library(schema: Mapping[str, object]) -> bool:
     if schema.get("type") not in _FUNCTIONS or not isinstance(function, dict):
         return False
     called = cast("Mapping[str, object]", function).get("function")
-    return str(getattr(called, "__module__", "")).partition(".")[0] in _LIBRARIES
+    return _library_of(called) in _LIBRARIES
+
+
+def _library_of(function: object) -> str:
+    return str(getattr(function, "__module__", "")).partition(".")[0]

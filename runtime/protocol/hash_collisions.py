@@ -94,7 +94,7 @@ _UUID_DIGITS: Final = 32
 
 # All that is hashed as a number: what `Decimal` reads, except infinity and NaN, and UUIDs. Other texts, such as times,
 # are told apart here: to try to convert them took 0.1 s for a message of them, and a signaling NaN has no hash.
-_FRACTION: Final = r"\s*+[-+]?[\d_]*+(?:\.[\d_]*+)?(?:[eE][-+]?[\d_]++)?\s*+"
+_FRACTION: Final = r"\s*+_*+[-+]?[\d_]*+(?:\.[\d_]*+)?(?:[eE]_*+[-+]?[\d_]++)?\s*+"
 _UUID: Final = r"(?:(?i:urn:uuid:))?+[{}]*+[\da-fA-F-]{32,}+[{}]*+"
 _NUMBER: Final = re.compile(f"({_FRACTION})|{_UUID}")
 

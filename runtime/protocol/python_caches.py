@@ -1,35 +1,40 @@
 """Empty caches of Python that a peer could fill: it keeps what they hold as long as the process lives.
 
 Theory of operation. A class of flags keeps an object for each value that it was ever made of, 420 bytes each. `IntFlag`
-takes every integer, and of 30 flags there are a billion combinations. `ipaddress` keeps the prefix of each network as
-it was written, and ``::/0…064`` may have 4,000 zeros. So before a value is read, what was kept of earlier ones is
-dropped, unless it is in use: equal combinations of flags have to be the same object.
+takes every integer, and of 30 flags there are a billion combinations; a class of few flags is left alone. `ipaddress`
+keeps the prefix of each network as it was written, and ``::/0…064`` may have 4,000 zeros. So before a value is read,
+what was kept of earlier ones is dropped, unless it is in use: equal combinations of flags have to be the same object.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
-from enum import Flag
 from functools import partial
 from ipaddress import IPv4Network, IPv6Network
-from itertools import chain
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakKeyDictionary
 
 from msgspec import ValidationError, inspect
 
-from mcpgen.runtime.protocol.core_schemas import flag_of, inner_schemas
+from mcpgen.runtime.protocol.core_schemas import flag_of, inner_schemas, many_flags
 from mcpgen.runtime.protocol.json_levels import levels, objects_of
 from mcpgen.runtime.protocol.value_costs import types_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from enum import Flag
 
 __all__ = ["cache_check"]
 
 # To make a combination of flags takes 7 µs, and a result is checked again.
 _MAX_FLAGS: Final = 5000
+
+# Any number of longer integers can have the same hash, as keys of the class: 4,900 of them took 0.3 to 1.4 s.
+_LONG: Final = 1 << 64
+_LONG_DIGITS: Final = 20
+_COST_OF_LONG: Final = 20
 
 _KEPT_FLAGS: Final = 1000
 _KEPT_PREFIXES: Final = 1000
@@ -42,8 +47,8 @@ _room: Final[WeakKeyDictionary[type[Flag], int]] = WeakKeyDictionary()
 def cache_check(kind: type) -> Callable[[object], None] | None:
     """Return a check for values of *kind*, which are JSON; None if reading them fills no such cache.
 
-    It empties these caches, and raises `ValidationError` if more than 5,000 numbers are in a value that can have flags.
-    If *kind* is a Struct, only the fields that can have flags are counted.
+    It empties these caches, and raises `ValidationError` if more than 5,000 whole numbers are in a value that can have
+    flags. If *kind* is a Struct, only the fields that can have flags are counted.
     """
     info = inspect.type_info(kind)
     found = list(types_in(info, set()))
@@ -57,12 +62,13 @@ def cache_check(kind: type) -> Callable[[object], None] | None:
 
 
 def _flags(kind: inspect.Type) -> list[type[Flag]]:
-    """Return the classes of flags that a type itself has."""
+    """Return the classes of flags that a type itself has, except those with few combinations."""
     if isinstance(kind, inspect.EnumType):
-        return [kind.cls] if issubclass(kind.cls, Flag) else []
-    adapter: Any = getattr(kind.cls, "adapter", None) if isinstance(kind, inspect.CustomType) else None  # of pydantic
-    schemas = inner_schemas(getattr(adapter, "core_schema", None))
-    return [each for each in map(flag_of, schemas) if each is not None]
+        found = [many_flags(kind.cls)]
+    else:
+        adapter: Any = getattr(kind.cls, "adapter", None) if isinstance(kind, inspect.CustomType) else None  # pydantic
+        found = [*map(flag_of, inner_schemas(getattr(adapter, "core_schema", None)))]
+    return [each for each in found if each is not None]
 
 
 def _check(flags: Iterable[type[Flag]], names: Iterable[str] | None, value: object) -> None:
@@ -70,7 +76,8 @@ def _check(flags: Iterable[type[Flag]], names: Iterable[str] | None, value: obje
         members = cast("dict[str, object]", value) if isinstance(value, dict) else {}
         counted = [value] if names is None else [members[each] for each in names if each in members]
         if sum(map(_numbers, levels(counted))) > _MAX_FLAGS:
-            raise ValidationError(f"Expected at most {_MAX_FLAGS} numbers, because they may be flags")
+            long = f"a number of more than 64 bits counts as {_COST_OF_LONG}"
+            raise ValidationError(f"Expected at most {_MAX_FLAGS} whole numbers, because they may be flags; {long}")
     for each in flags:
         _forget_flags(each)
     for network in (IPv4Network, IPv6Network):
@@ -78,9 +85,13 @@ def _check(flags: Iterable[type[Flag]], names: Iterable[str] | None, value: obje
 
 
 def _numbers(level: list[object]) -> int:
-    """Return how many numbers are in a level of JSON; a key may be one, too."""
+    """Return how many whole numbers are in a level of JSON, such as 5 or 5.0; a key may be one, too."""
     keys = chain.from_iterable(objects_of(level))
-    return sum(type(each) in (int, float) for each in level) + sum(each[:1] in "-0123456789" for each in keys)
+    whole = [each for each in level if type(each) is int or (type(each) is float and each.is_integer())]
+    long = sum(not -_LONG < each < _LONG for each in whole)
+    named = [each for each in keys if each[:1] in "-0123456789"]
+    long += sum(len(each) > _LONG_DIGITS for each in named)
+    return len(whole) + len(named) + (_COST_OF_LONG - 1) * long
 
 
 def _forget_flags(flag: type[Flag]) -> None:
@@ -89,20 +100,25 @@ def _forget_flags(flag: type[Flag]) -> None:
     if len(kept) <= _room.get(flag, _KEPT_FLAGS):
         return
     declared = set(map(id, flag.__members__.values()))
-    entries = Counter(map(id, kept.values()))  # a negative number and a positive one may be the same combination
-    for value, member, references in _references(kept):
-        if member not in declared and references <= entries[member] + _OWN_REFERENCES:
+    for value in _unused(kept, _OWN_REFERENCES):
+        if id(kept.get(value)) not in declared:
             kept.pop(value, None)
     _room[flag] = max(_KEPT_FLAGS, 2 * len(kept))
 
 
-def _references(kept: Mapping[Any, object]) -> list[tuple[Any, int, int]]:
-    """Return the keys of *kept*, with the id of each value and how many references there are to it."""
-    return [(key, id(each), sys.getrefcount(each)) for key, each in list(kept.items())]
+def _unused(kept: Mapping[Any, object], own: int) -> Iterator[Any]:
+    """Yield each key of *kept* to whose value nothing else refers, as soon as that is known: a thread may ask for it.
+
+    *own* is how many references are counted of this function itself.
+    """
+    entries = Counter(map(id, kept.values()))  # a negative number and a positive one may be the same combination
+    for key, value in list(kept.items()):
+        if sys.getrefcount(value) <= entries[id(value)] + own:
+            yield key
 
 
-# Which references of its own `_references` counts depends on the version of Python: here, `object()` has one other.
-_OWN_REFERENCES: Final = max(count for _, _, count in _references({1: object(), 2: object()})) - 1
+# It depends on the version of Python.
+_OWN_REFERENCES: Final = next(own for own in count() if [*_unused({1: object()}, own)])
 
 
 def _forget_prefixes(network: Any) -> None:  # noqa: ANN401 (of two classes, whose cache is private)

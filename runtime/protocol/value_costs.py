@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from enum import Flag
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import ValidationError, inspect
 
+from mcpgen.runtime.protocol.core_schemas import many_flags
 from mcpgen.runtime.protocol.json_costs import BYTES_OF_FLAG, BYTES_OF_SET, PLAIN_COSTS, JsonCosts, default_bytes
 from mcpgen.runtime.protocol.json_levels import levels, objects_of
 
@@ -106,7 +106,7 @@ def _costs(kind: inspect.Type) -> JsonCosts:
             return PLAIN_COSTS._replace(array_bytes=BYTES_OF_SET)
         case inspect.DecimalType():
             return PLAIN_COSTS._replace(member_bytes=_DECIMAL_BYTES)
-        case inspect.EnumType() if issubclass(kind.cls, Flag):
+        case inspect.EnumType() if many_flags(kind.cls):
             return PLAIN_COSTS._replace(member_bytes=BYTES_OF_FLAG)
         case _:
             return PLAIN_COSTS

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import dataclass
 from enum import Flag, IntFlag, auto
 from ipaddress import IPv6Network
 from typing import Any, cast
@@ -11,6 +13,9 @@ import pydantic
 import pytest
 
 from mcpgen import Server, connect
+from mcpgen.runtime.protocol.json_costs import PLAIN_COSTS
+from mcpgen.runtime.protocol.python_caches import cache_check
+from mcpgen.runtime.protocol.value_costs import type_costs
 
 
 class Access(IntFlag):
@@ -45,6 +50,26 @@ class Wide(Flag):  # 65,536 combinations
     BIT_15 = auto()
 
 
+class Shared(IntFlag):
+    READ = 1
+
+
+class Few(Flag):
+    READ = 1
+    WRITE = 2
+
+
+@dataclass
+class Readings:
+    access: Few
+    values: list[int]
+
+
+class Samples(pydantic.BaseModel):
+    access: Access
+    values: list[float]
+
+
 class Door(pydantic.BaseModel):
     access: list[Modelled]
 
@@ -68,6 +93,14 @@ async def wide(values: dict[str, list[Wide]]) -> None: ...
 
 @server.tool
 async def door(values: Door) -> None: ...
+
+
+@server.tool
+async def readings(values: Readings) -> None: ...
+
+
+@server.tool
+async def samples(values: Samples) -> None: ...
 
 
 @server.tool
@@ -97,6 +130,53 @@ def test_combinations_of_flags_that_nobody_uses_are_not_kept(tool: str, kind: ty
 
     assert combinations(kind) < 10_000
     assert all(each is Access(each.value) for each in held)
+
+
+@pytest.mark.parametrize(("tool", "first"), [("readings", 1), ("samples", 1.5)])
+def test_many_numbers_that_cannot_fill_a_cache_are_allowed(tool: str, first: float) -> None:
+    async def main() -> None:
+        async with connect(server) as client:
+            values = {"access": 3, "values": [first + each for each in range(6000)]}
+            assert not (await client.call_tool(tool, {"values": values})).is_error
+
+    anyio.run(main)
+
+    assert PLAIN_COSTS == type_costs(dict[str, list[Few]])
+
+
+@pytest.mark.parametrize(("count", "refusal"), [(250, ""), (251, "a number of more than 64 bits counts as 20")])
+def test_long_integers_that_can_have_one_hash_are_few(count: int, refusal: str) -> None:
+    values = [sys.hash_info.modulus * (1000 + each) for each in range(count)]  # the hash of each is 0
+
+    async def main() -> None:
+        async with connect(server) as client:
+            result = await client.call_tool("access", {"values": values})
+            assert bool(result.is_error) == bool(refusal)
+            assert refusal in result.text
+
+    anyio.run(main)
+
+
+def test_a_combination_that_a_thread_asks_for_meanwhile_is_kept_or_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    forget = cache_check(list[Shared])
+    assert forget is not None
+    used: list[Shared] = []
+    count = sys.getrefcount
+
+    def count_and_use(value: object) -> int:
+        if value is last:
+            used.append(Shared(1000))  # the first one
+        return count(value) - 1  # the argument of this function
+
+    for each in range(1000, 4000):
+        Shared(each)
+    last = Shared(3999)
+    monkeypatch.setattr("mcpgen.runtime.protocol.python_caches.sys.getrefcount", count_and_use)
+    forget([])
+
+    assert combinations(Shared) < 10
+    assert [Shared(1000)] == used
+    assert Shared(1000) is used[0]
 
 
 def test_combinations_of_flags_in_arguments_of_prompts_are_not_kept() -> None:

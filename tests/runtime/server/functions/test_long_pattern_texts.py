@@ -343,3 +343,25 @@ def test_a_tool_imports_no_module_that_its_client_names() -> None:
 
     with pytest.raises(UsageError, match=r"with an `ImportString`, and a peer could choose .*; write `str`"):
         server.tool(run)
+
+
+def import_string(text: str) -> str:
+    return text.strip()
+
+
+class Script(pydantic.BaseModel):
+    name: Annotated[str, pydantic.AfterValidator(import_string)]
+
+
+def test_a_validator_of_the_author_may_have_the_name_of_one_of_pydantic() -> None:
+    server = Server("scripts")
+
+    @server.tool
+    def run(script: Script) -> str:
+        return script.name
+
+    async def main() -> None:
+        async with connect(server) as client:
+            assert "a" == (await client.call_tool("run", {"script": {"name": " a"}}, returns=str))
+
+    anyio.run(main)
