@@ -183,13 +183,15 @@ class ServerCommand(click.Command):
         status = 0
         servers: dict[str, Any] = {}
         for entry in entries:
+            name = entry.name.encode("utf-8", "backslashreplace").decode("utf-8")  # half a surrogate pair has no UTF-8
             if entry.is_disabled:
-                servers[entry.name] = {"disabled": True}
+                servers[name] = {"disabled": True}
                 continue
             written = BytesIO()
-            with redirect_stdout(TextIOWrapper(written, "utf-8", write_through=True)):
+            output = TextIOWrapper(written, "utf-8", write_through=True)  # its end closes *written*
+            with redirect_stdout(output):
                 status = max(status, self._invoke_for(ctx, entry))
-            servers[entry.name] = json.loads(written.getvalue() or "null")
+            servers[name] = json.loads(written.getvalue() or "null")
         click.echo(as_json(servers, is_pretty=sys.stdout.isatty()))
         return status
 

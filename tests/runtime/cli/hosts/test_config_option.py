@@ -154,6 +154,14 @@ def test_json_of_all_servers_is_one_object(config: str) -> None:
     assert "Error: 'no-such-program' cannot be started" in done.stderr
 
 
+def test_json_of_all_servers_has_null_for_each_wrong_entry(tmp_path: Path) -> None:
+    servers = {"number": {"command": 5}, "half \ud800": {"url": "ftp://x"}, "off \ud800": {"disabled": True}}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
+    done = run("inspect", "--json", "--config", str(tmp_path / "mcp.json"))
+    shown = {"number": None, "half \\ud800": None, "off \\ud800": {"disabled": True}}
+    assert (2, shown) == (done.exit_code, json.loads(done.stdout or "{}"))
+
+
 @pytest.mark.slow
 def test_the_name_of_a_server_is_not_shown_as_its_command(config: str) -> None:
     assert "\n  server         shop\n" in run("inspect", "--config", config).stdout
