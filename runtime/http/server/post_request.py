@@ -103,7 +103,8 @@ class PostRequest(HttpRequest, eq=False):
         state = self.state
         if responses.has_disconnected(self.scope) and self._is_cancelled_by_disconnect():
             self.body = b""
-            await self.receive()  # `http.disconnect`; uvicorn logs an error if its application returns before
+            with anyio.move_on_after(state.limits.write_seconds):  # an earlier answer may not have been read yet
+                await self.receive()  # `http.disconnect`; uvicorn logs an error if its application returns before
             raise responses.ClientDisconnected("a client disconnected before its request was decoded")
         # Most calls return at once, and need no ticket if there is room for them.
         has_room = state.open_quota.has_room(OPEN_REQUEST_BYTES + _DECODED_FACTOR * len(self.body))
