@@ -45,6 +45,10 @@ class HttpRequest(Struct, eq=False):
     body: bytes = b""
     ticket: Ticket | None = None
 
+    def forget_body(self) -> None:
+        """Keep the body no longer."""
+        self.body = b""
+
     def open_ticket(self, count: int = 1, session: str = "") -> Ticket | None:
         """Return the ticket of this request; None if there is no room for it."""
         if self.ticket is None or count > 1:

@@ -102,7 +102,7 @@ class PostRequest(HttpRequest, eq=False):
         """Handle the message in the body, and answer it."""
         state = self.state
         if responses.has_disconnected(self.scope) and self._is_cancelled_by_disconnect():
-            self.body = b""
+            self.forget_body()
             with anyio.move_on_after(state.limits.write_seconds):  # an earlier answer may not have been read yet
                 await self.receive()  # `http.disconnect`; uvicorn logs an error if its application returns before
             raise responses.ClientDisconnected("a client disconnected before its request was decoded")
@@ -200,7 +200,7 @@ class PostRequest(HttpRequest, eq=False):
         """Return what sends an answer that is large, or that answers a large request, whose body is kept no longer."""
         state = self.state
         state.engine.ledger.count_freed(_DECODED_FACTOR * len(self.body))
-        self.body = b""
+        self.forget_body()
         state.engine.turns.spend(len(answer))
         response = state.new_response(self.client, None)
         response.write(answer)  # not kept here: a client that does not read would hold two copies
