@@ -73,8 +73,10 @@ def _flags(kind: inspect.Type) -> list[type[Flag]]:
 
 def _check(flags: Iterable[type[Flag]], names: Iterable[str] | None, value: object) -> None:
     if flags:
-        members = cast("dict[str, object]", value) if isinstance(value, dict) else {}
-        counted = [value] if names is None else [members[each] for each in names if each in members]
+        counted = [value]
+        if names is not None and isinstance(value, dict):  # else it is invalid
+            members = cast("dict[str, object]", value)
+            counted = [members[each] for each in names if each in members]
         if sum(map(_numbers, levels(counted))) > _MAX_FLAGS:
             long = f"a number of more than 64 bits counts as {_COST_OF_LONG}"
             raise ValidationError(f"Expected at most {_MAX_FLAGS} whole numbers, because they may be flags; {long}")
