@@ -101,7 +101,8 @@ class PostRequest(HttpRequest, eq=False):
     async def serve(self) -> None:  # noqa: C901, PLR0912 (one coroutine more takes 1 % of a call)
         """Handle the message in the body, and answer it."""
         state = self.state
-        if responses.has_disconnected(self.scope) and self._is_cancelled_by_disconnect():
+        connection = self.scope.get("extensions", {}).get(responses.ABORT)
+        if connection is not None and connection["is_closing"]() and self._is_cancelled_by_disconnect():
             self.forget_body()
             with anyio.move_on_after(state.limits.write_seconds):  # an earlier answer may not have been read yet
                 await self.receive()  # `http.disconnect`; uvicorn logs an error if its application returns before

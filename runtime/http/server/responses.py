@@ -43,7 +43,6 @@ __all__ = [
     "Scope",
     "Send",
     "error_body",
-    "has_disconnected",
     "retry_after",
     "send_empty",
     "send_end",
@@ -87,8 +86,9 @@ _EVENTS: Final[tuple[Header, ...]] = (
 )
 
 
-# An ASGI extension of `mcpgen serve`.
 ABORT: Final = "mcpgen.abort"
+"""An ASGI extension of `mcpgen serve`: ``abort`` closes the connection without sending what waits, and ``is_closing``
+returns whether it is closed or about to be."""
 
 
 class ClientDisconnected(Exception):  # noqa: N818 (no error: the response has no reader)
@@ -99,12 +99,6 @@ def abort_of(scope: Scope) -> Callable[[], object] | None:
     """Return what closes a connection without sending what waits; None if the ASGI server is not ours."""
     extension = scope.get("extensions", {}).get(ABORT)
     return None if extension is None else extension["abort"]
-
-
-def has_disconnected(scope: Scope) -> bool:
-    """Return whether the client has closed its connection; False if the ASGI server is not ours."""
-    extension = scope.get("extensions", {}).get(ABORT)
-    return extension is not None and extension["is_closing"]()
 
 
 def send_json(send: Send, body: bytes, status: int = 200, headers: tuple[Header, ...] = ()) -> Awaitable[None]:
