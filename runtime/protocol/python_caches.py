@@ -109,9 +109,9 @@ def _forget_flags(flag: type[Flag]) -> None:
 
 
 def _unused(kept: Mapping[Any, object], own: int) -> Iterator[Any]:
-    """Yield each key of *kept* to whose value nothing else refers, as soon as that is known: a thread may ask for it.
+    """Yield each key of *kept* whose value has no other reference; the caller drops it before a thread asks for it.
 
-    *own* is how many references are counted of this function itself.
+    *own* is how many references this function itself has to a value.
     """
     entries = Counter(map(id, kept.values()))  # a negative number and a positive one may be the same combination
     for key, value in list(kept.items()):
@@ -119,7 +119,7 @@ def _unused(kept: Mapping[Any, object], own: int) -> Iterator[Any]:
             yield key
 
 
-# It depends on the version of Python.
+# How many references `_unused` itself has to a value. That depends on the version of Python.
 _OWN_REFERENCES: Final = next(own for own in count() if [*_unused({1: object()}, own)])
 
 
