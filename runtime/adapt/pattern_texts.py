@@ -7,6 +7,7 @@ Patterns of classes of another library are not known; `failing_fast` limits thos
 
 from __future__ import annotations
 
+import re
 import typing
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -183,8 +184,11 @@ class _Search:
         is_known = fields is not None  # the class refers to itself, or occurs twice
         if fields is None:
             fields = self._fields[kind.cls] = {}
+            matched = _matched_by_attrs(kind.cls)
             for each in kind.fields:
-                fields[each.encode_name] = self.finder_of(each.type)
+                fields[each.encode_name] = _in_all if each.name in matched else self.finder_of(each.type)
+            if matched:
+                self.longest = max(self.longest, MAX_CHARS)
         if not is_known and not any(fields.values()):
             return None
         if isinstance(kind, inspect.NamedTupleType):
@@ -193,6 +197,35 @@ class _Search:
             return partial(_in_places, fields, kind.tag)
         tag = (kind.tag_field, kind.tag) if isinstance(kind, inspect.StructType) and kind.tag_field else None
         return partial(_in_fields, fields, tag, None if needs_tag or tag is None else tag[1])
+
+
+def _matched_by_attrs(kind: type) -> set[str]:
+    """Return the fields of a class of attrs whose validators match a pattern: msgspec calls the validators."""
+    fields: tuple[Any, ...] = getattr(typing.get_origin(kind) or kind, "__attrs_attrs__", ())
+    return {each.name for each in fields if _has_pattern(each.validator)}
+
+
+def _has_pattern(validator: object) -> bool:
+    """Return whether a validator has a pattern, or one in it has; those of attrs are of classes of attrs themselves."""
+    if isinstance(validator, re.Pattern):
+        return True
+    if isinstance(validator, tuple):
+        return any(map(_has_pattern, cast("tuple[object, ...]", validator)))
+    inside: tuple[Any, ...] = getattr(type(validator), "__attrs_attrs__", ())
+    return any(_has_pattern(getattr(validator, each.name)) for each in inside)
+
+
+def _in_all(value: object, found: list[str]) -> None:
+    left = [value]
+    while left:
+        each = left.pop()
+        if isinstance(each, str):
+            found.append(each)
+        elif isinstance(each, list):
+            left += cast("list[object]", each)
+        elif isinstance(each, dict):
+            members = cast("dict[str, object]", each)
+            left += [*members, *members.values()]
 
 
 def _itself(max_length: int | None, value: object, found: list[str]) -> None:

@@ -55,6 +55,10 @@ _AUTHORITY: Final = re.compile(r"[^:]*:[\s/\\]*([^/\\?#]*)")
 _URLS: Final = frozenset({"multi-host-url", "url"})
 
 
+class _LimitExceeded(Exception):  # noqa: N818 (never leaves the runtime)
+    """A value exceeds a limit. It is no `ValueError`, after which pydantic would go on with other types and items."""
+
+
 class _Spent:
     """What the value that is read has cost.
 
@@ -126,10 +130,12 @@ def _validate(validate: Callable[..., object], value: object, **options: bool) -
     valid: object = None
     try:
         valid = validate(value, **options)
+    except _LimitExceeded:
+        pass
     except ValidationError:
         if not spent.problem:
             raise
-    if spent.problem:  # a union may have read the value as another of its types
+    if spent.problem:  # also if a default has replaced the value
         raise ValueError(spent.problem)
     return valid
 
@@ -212,7 +218,7 @@ def _count_hosts(value: object) -> object:
         if spent.squares > MAX_CHARS**2:
             what = f"at most {MAX_CHARS} characters in a host that is not ASCII or has percent escapes"
             spent.problem = f"Expected {what}, fewer if there are several such hosts"
-            raise ValueError(spent.problem)
+            raise _LimitExceeded(spent.problem)
         _count_calls(authority[1].count(","), value)
     return value
 
@@ -246,7 +252,7 @@ def _count_calls(calls: int, value: object) -> object:
         fraction = f"a fraction such as 1/3 counts as {_CALLS_OF_FRACTION}"
         path = f"every {_SEGMENTS_OF_CALL} segments of a path count as one more"
         spent.problem = f"Expected at most {_MAX_CALLS} {slow}; {hosts}; {fraction}; {path}"
-        raise ValueError(spent.problem)
+        raise _LimitExceeded(spent.problem)
     return value
 
 
@@ -266,5 +272,5 @@ def _count(max_length: int | None, value: object) -> object:
         if spent.squares > most**2:
             what = f"at most {most} characters in a text that must match a pattern"
             spent.problem = f"Expected {what}, fewer if there are several such texts"
-            raise ValueError(spent.problem)
+            raise _LimitExceeded(spent.problem)
     return value

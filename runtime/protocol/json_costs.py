@@ -16,7 +16,15 @@ from mcpgen.runtime.protocol.core_schemas import WITH_FIELDS, calls_library, fla
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-__all__ = ["BYTES_OF_FLAG", "BYTES_OF_SET", "PLAIN_COSTS", "JsonCosts", "default_bytes", "pydantic_costs"]
+__all__ = [
+    "BYTES_OF_FLAG",
+    "BYTES_OF_SET",
+    "PLAIN_COSTS",
+    "JsonCosts",
+    "default_bytes",
+    "named_tuple_bytes",
+    "pydantic_costs",
+]
 
 
 class JsonCosts(NamedTuple):
@@ -27,12 +35,14 @@ class JsonCosts(NamedTuple):
         array_bytes: Of an array.
         member_bytes: Of each further member of an object or array.
         made_bytes: Of the defaults that are made for an object, such as empty lists. They are in `object_bytes`, too.
+        made_in_array_bytes: Of those that are made for an array. They are in `array_bytes`, too.
     """
 
     object_bytes: int = 150
     array_bytes: int = 70
     member_bytes: int = 50
     made_bytes: int = 0
+    made_in_array_bytes: int = 0
 
 
 PLAIN_COSTS: Final = JsonCosts()
@@ -43,6 +53,9 @@ BYTES_OF_SET: Final = 220
 BYTES_OF_FLAG: Final = 420  # of a combination of flags, which Python keeps with its name
 _EMPTY_BYTES: Final[dict[type, int]] = {list: 64, dict: 64, set: BYTES_OF_SET}
 
+_TUPLE_BYTES: Final = 60
+_PLACE_BYTES: Final = 8
+
 # Of a default that only its author's function knows.
 _UNKNOWN_BYTES: Final = 220
 
@@ -51,13 +64,14 @@ _MODEL_BYTES: Final = 500
 _FIELD_BYTES: Final = 40
 
 _ARRAYS_OF_PYDANTIC: Final = {"deque": 750, "frozenset": BYTES_OF_SET, "generator": 530, "set": BYTES_OF_SET}
+_NAMED_TUPLES: Final = {"arguments": "arguments_schema", "named-tuple": "fields"}  # before and since pydantic 2.14
 _VALUES_OF_PYDANTIC: Final = {"decimal": 110, "multi-host-url": 290, "url": 260}
 _LIBRARY_BYTES: Final = 650  # an IPv4 interface; a path takes 180
 
 
 def pydantic_costs(core_schema: object) -> JsonCosts:
     """Return what the largest values of a type take, of which pydantic has made *core_schema*."""
-    objects, arrays, members, made = PLAIN_COSTS
+    objects, arrays, members, made, made_in_array = PLAIN_COSTS
     for each in inner_schemas(core_schema):
         kind = str(each.get("type"))
         if kind in WITH_FIELDS:
@@ -65,10 +79,21 @@ def pydantic_costs(core_schema: object) -> JsonCosts:
             own = sum(_made_bytes(field["schema"]) for field in fields)
             made = max(made, own)
             objects = max(objects, _MODEL_BYTES + _FIELD_BYTES * len(fields) + own)
+        if kind in _NAMED_TUPLES:  # JSON has an array or an object
+            places = _declared(each[_NAMED_TUPLES[kind]])
+            own = sum(_made_bytes(place["schema"]) for place in places)
+            made, made_in_array = max(made, own), max(made_in_array, own)
+            objects = max(objects, named_tuple_bytes(len(places)) + own)
+            arrays = max(arrays, named_tuple_bytes(len(places)) + own)
         arrays = max(arrays, _ARRAYS_OF_PYDANTIC.get(kind, 0))
         members = max(members, _LIBRARY_BYTES if calls_library(each) else _VALUES_OF_PYDANTIC.get(kind, 0))
         members = max(members, BYTES_OF_FLAG if flag_of(each) else 0)
-    return JsonCosts(objects, arrays, members, made)
+    return JsonCosts(objects, arrays, members, made, made_in_array)
+
+
+def named_tuple_bytes(fields: int) -> int:
+    """Return what a named tuple with a number of *fields* takes, without what is in them."""
+    return _TUPLE_BYTES + _PLACE_BYTES * fields
 
 
 def _declared(fields: object) -> Collection[Mapping[str, Any]]:

@@ -1,7 +1,8 @@
 """What values of a type take in memory, such as the arguments of a tool.
 
 Theory of operation. ``{}`` has two bytes in JSON. As a dataclass, it is an object with all its fields; where the author
-has written `field(default_factory=list)`, also with a new list.
+has written `field(default_factory=list)`, also with a new list. So is ``[]`` as a named tuple, or as a Struct that is
+written as an array.
 """
 
 from __future__ import annotations
@@ -15,8 +16,15 @@ import msgspec
 from msgspec import ValidationError, inspect
 
 from mcpgen.runtime.protocol.core_schemas import many_flags
-from mcpgen.runtime.protocol.json_costs import BYTES_OF_FLAG, BYTES_OF_SET, PLAIN_COSTS, JsonCosts, default_bytes
-from mcpgen.runtime.protocol.json_levels import levels, objects_of
+from mcpgen.runtime.protocol.json_costs import (
+    BYTES_OF_FLAG,
+    BYTES_OF_SET,
+    PLAIN_COSTS,
+    JsonCosts,
+    default_bytes,
+    named_tuple_bytes,
+)
+from mcpgen.runtime.protocol.json_levels import arrays_of, levels, objects_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -45,19 +53,22 @@ def type_costs(kind: object) -> JsonCosts:
 def memory_check(costs: JsonCosts) -> Callable[[object], None] | None:
     """Return a check for values of a type with *costs*, which are JSON; None if no defaults are made for its objects.
 
-    It raises `ValidationError` if these defaults could take over 16 MiB: `{}` stands for all defaults of a class.
+    It raises `ValidationError` if these defaults could take over 16 MiB: `{}` stands for all defaults of a class, and
+    so does `[]` for those of a Struct that is written as an array.
     """
-    return partial(_check_memory, costs.made_bytes) if costs.made_bytes else None
+    return partial(_check_memory, costs) if costs.made_bytes or costs.made_in_array_bytes else None
 
 
-def _check_memory(made_of_object: int, value: object) -> None:
-    if len(msgspec.json.encode(value)) * made_of_object <= MAX_MADE_BYTES:  # quicker, and enough for most values
+def _check_memory(costs: JsonCosts, value: object) -> None:
+    most_made = max(costs.made_bytes, costs.made_in_array_bytes)
+    if len(msgspec.json.encode(value)) * most_made <= MAX_MADE_BYTES:  # quicker, and enough for most values
         return
-    objects = values = 0
+    objects = arrays = values = 0
     for level in levels([value]):
         objects += len(objects_of(level))
+        arrays += len(arrays_of(level))
         values += len(level)
-    made = objects * made_of_object
+    made = objects * costs.made_bytes + arrays * costs.made_in_array_bytes
     most = max(MAX_MADE_BYTES, values * _MADE_BYTES_OF_VALUE)
     if made > most:
         reason = f"the defaults of their fields could take {made >> 20} MiB of memory"
@@ -99,6 +110,11 @@ def _costs(kind: inspect.Type) -> JsonCosts:
         case inspect.CustomType():
             found: JsonCosts = getattr(kind.cls, "json_costs", PLAIN_COSTS)  # of pydantic
             return found
+        case inspect.StructType(array_like=True):
+            size, made = _class_bytes(kind.cls)
+            return PLAIN_COSTS._replace(array_bytes=size + made, made_in_array_bytes=made)
+        case inspect.NamedTupleType():
+            return PLAIN_COSTS._replace(array_bytes=named_tuple_bytes(len(kind.fields)))
         case inspect.StructType() | inspect.DataclassType():
             size, made = _class_bytes(kind.cls)
             return PLAIN_COSTS._replace(object_bytes=size + made, made_bytes=made)

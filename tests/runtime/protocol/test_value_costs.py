@@ -6,7 +6,7 @@ import json
 import re
 import sys
 import tracemalloc
-from collections import deque
+from collections import deque, namedtuple
 from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -59,6 +59,18 @@ class Row(msgspec.Struct):
     labels: dict[str, str] = {}
     notes: list[str] = msgspec.field(default_factory=lambda: ["none"])
     parts: list[Row] = []
+
+
+named: Any = namedtuple  # noqa: PYI024 (a checker of types wants the names of all fields)
+PLACE: Any = named("Place", [f"f{number}" for number in range(60)], defaults=[0] * 60)
+
+
+class Cells(msgspec.Struct, array_like=True):
+    names: list[str] = []
+    rows: list[Cells] = []
+    columns: list[Cells] = []
+    sums: list[int] = []
+    notes: list[str] = []
 
 
 WIDE: Any = pydantic.create_model("Wide", **{f"f{number}": (int | None, None) for number in range(40)})
@@ -142,11 +154,15 @@ def test_other_values_count_as_usual(kind: Any) -> None:
         (deque[int], []),
         (Annotated[frozenset[int], pydantic.AfterValidator(lambda each: each)], []),
         (Iterable[int], []),
+        (PLACE, []),
+        (Annotated[PLACE, pydantic.AfterValidator(lambda each: each)], []),
+        (Annotated[PLACE, pydantic.AfterValidator(lambda each: each)], {}),
+        (Cells, []),
     ],
 )
 def test_what_a_value_is_charged_is_at_least_half_of_what_it_takes(kind: Any, value: object) -> None:
     text = json.dumps([value] * 1000, separators=(",", ":")).encode()
-    own = list[kind] if kind in (Decimal, Parcel, set[int]) else pydantic_type(list[kind], "`value`")
+    own = list[kind] if kind in (Decimal, Parcel, set[int], PLACE, Cells) else pydantic_type(list[kind], "`value`")
     arguments: Any = msgspec.defstruct("Arguments", [("value", own)])
     read = msgspec.json.Decoder(arguments, dec_hook=any_object).decode
     frame = b'{"value":%s}' % text
@@ -226,6 +242,14 @@ async def test_values_with_many_large_defaults_are_refused_before_they_are_made(
         refused = pytest.raises(UnexpectedResult, match=TOO_LARGE) if is_refused else nullcontext()
         with refused:
             assert objects == len(await client.call_tool("rows", {"count": objects}, returns=list[WIDE_LISTS]))
+
+
+def test_arrays_are_refused_as_objects_are_if_they_stand_for_objects_with_large_defaults() -> None:
+    check = memory_check(type_costs(list[Cells]))
+
+    assert check is not None
+    with pytest.raises(msgspec.ValidationError, match=r"Expected fewer objects: .* could take \d+ MiB of memory"):
+        check([[]] * 100_000)
 
 
 CHART: Any = pydantic.create_model(

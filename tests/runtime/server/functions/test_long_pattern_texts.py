@@ -6,12 +6,14 @@ import fractions
 import ipaddress
 import json
 import re
+import sys
 from collections.abc import Iterable
 from decimal import Decimal  # noqa: TC003 (a tool is registered with it)
 from pathlib import Path
 from typing import Annotated, Any
 
 import anyio
+import attrs
 import httpx
 import pydantic
 import pytest
@@ -66,6 +68,19 @@ class Listed(Struct, array_like=True):
     rest: list[Listed] = []
 
 
+matching = attrs.validators.matches_re(".+@.+")
+
+
+@attrs.define
+class Letter:
+    to: str = attrs.field(validator=matching)
+    copies: list[str] = attrs.field(
+        factory=list[str],
+        validator=[attrs.validators.instance_of(list), attrs.validators.deep_iterable(matching)],
+    )
+    text: str = attrs.field(default="", validator=attrs.validators.instance_of(str))
+
+
 def nested(depth: int, inner: object, **members: object) -> object:
     for _ in range(depth):
         inner = {**members, "next": inner}
@@ -100,6 +115,9 @@ class Node(Struct):
         (Left | Right, nested(100, {"mail": "a" * 4001}), None),  # msgspec demands the tags
         (Listed, ["a" * 5000, "a", [["a" * 5000, "a"]]], None),
         (Listed, ["a", "a", [["a", "a" * 4001]]], REFUSAL),
+        (list[Letter], [{"to": "a" * 4001}], REFUSAL),
+        (Letter, {"to": "a", "copies": ["a" * 4001]}, REFUSAL),
+        (Letter, {"to": "a", "text": "a" * 5000}, None),
         (set[Mail], 5, None),  # of the wrong type, as msgspec says
     ],
 )
@@ -314,6 +332,19 @@ def test_values_that_pydantic_reads_in_python_are_limited_in_number(
         else:
             with pytest.raises(ValueError, match=refusal):
                 read(value)
+
+
+def test_no_value_is_read_in_python_after_the_last_one_that_is_allowed() -> None:
+    """pydantic makes an error of each `ValueError`, and then reads the value as a text: 49,000 took 0.7 seconds."""
+    read = failing_fast(pydantic.TypeAdapter(list[str | Path]))
+    names: list[str] = []
+    sys.setprofile(lambda frame, event, _: names.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        with pytest.raises(ValueError, match="at most 5000 values of types"):
+            read(json.dumps(["a"] * 7000).encode())
+    finally:
+        sys.setprofile(None)
+    assert 5000 < names.count("_count_calls") < 5010  # else 11,000
 
 
 class Searched(pydantic.BaseModel):
