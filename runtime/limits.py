@@ -35,6 +35,7 @@ __all__ = [
     "MAX_FRAME_BYTES",
     "MAX_ID_CHARS",
     "MAX_META_BYTES",
+    "MAX_REQUEST_VALUES",
     "MAX_RESPONSE_VALUES",
     "MAX_SCHEMA_DEPTH",
     "MAX_THREADS",
@@ -59,8 +60,12 @@ MAX_BATCH_LENGTH: Final = 1000
 
 # JSON-RPC sets no limit. Decoding takes longer for many small values than for many bytes. A message with this many
 # occupies the event loop for at most 100 ms on a usual core, whatever it is, and wherever its values are
-# (docs/guide/limits.md). It holds a table of 5,000 rows with 9 cells, or four embeddings of 10,000 numbers.
+# (docs/guide/limits.md). A result may be a table of 5,000 rows with eight cells.
 MAX_VALUES: Final = 50_000
+
+# What a client sends becomes objects of the classes of a tool, which take the longest. A model writes no arguments of
+# this many values. They can be a table of 2,000 rows with eight cells, or twelve embeddings of 1,536 numbers.
+MAX_REQUEST_VALUES: Final = 20_000
 
 # JSON-RPC sets no limit. A session keeps the ids and progress tokens of its open requests, and repeats them.
 MAX_ID_CHARS: Final = 1024
@@ -172,7 +177,7 @@ class Limits(_Bounds, frozen=True, kw_only=True):
     """
 
     max_frame_bytes: int = MAX_FRAME_BYTES
-    max_values: int = MAX_VALUES
+    max_values: int = MAX_REQUEST_VALUES
     max_batch_length: int = MAX_BATCH_LENGTH
     max_batch_bytes: int = MAX_FRAME_BYTES
     max_in_flight: int = 4096

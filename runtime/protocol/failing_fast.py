@@ -55,7 +55,7 @@ _AUTHORITY: Final = re.compile(r"[^:]*:[\s/\\]*([^/\\?#]*)")
 _URLS: Final = frozenset({"multi-host-url", "url"})
 
 
-class _LimitExceeded(Exception):  # noqa: N818 (never leaves the runtime)
+class _LimitExceeded(Exception):  # noqa: N818 (only a function that reads an `Iterable` itself gets it)
     """A value exceeds a limit. It is no `ValueError`, after which pydantic would go on with other types and items."""
 
 

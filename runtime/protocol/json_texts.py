@@ -5,15 +5,17 @@ The checks of a message look at its values. What a text holds must pass the same
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Final, cast
 
 from msgspec import ValidationError
 
-from mcpgen.runtime.limits import MAX_VALUES
+from mcpgen.runtime.limits import MAX_REQUEST_VALUES, MAX_VALUES
 from mcpgen.runtime.protocol.core_schemas import inner_schemas
 from mcpgen.runtime.protocol.message_size import too_many_values
 
 __all__ = ["has_json_texts", "json_in", "json_values"]
+
+_MOST_IN_ALL: Final = MAX_VALUES + MAX_REQUEST_VALUES  # of the largest message, and in its texts
 
 
 def has_json_texts(core_schema: object) -> bool:
@@ -29,8 +31,8 @@ def json_in(text: str) -> object:
     """
     if text.lstrip()[:1] not in ("[", "{"):
         return None
-    if too_many_values(text.encode("utf-8", "surrogatepass"), MAX_VALUES):
-        raise ValidationError(f"Expected at most {MAX_VALUES} values in a string that contains JSON")
+    if too_many_values(text.encode("utf-8", "surrogatepass"), MAX_REQUEST_VALUES):
+        raise ValidationError(f"Expected at most {MAX_REQUEST_VALUES} values in a string that contains JSON")
     from pydantic_core import from_json  # noqa: PLC0415 (there is a field of its type, and this reads what it reads)
 
     try:
@@ -51,8 +53,8 @@ def json_values(value: object) -> list[object]:
     while rest:
         each = rest.pop()
         count += 1
-        if count > 2 * MAX_VALUES:  # those of the message, and as many in texts
-            raise ValidationError(f"Expected at most {2 * MAX_VALUES} values, including those in strings of JSON")
+        if count > _MOST_IN_ALL:
+            raise ValidationError(f"Expected at most {_MOST_IN_ALL} values, including those in strings of JSON")
         if isinstance(each, dict):
             rest.extend(cast("dict[str, object]", each).values())
         elif isinstance(each, list):
