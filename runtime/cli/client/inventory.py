@@ -90,7 +90,8 @@ class Inventory(Struct, kw_only=True):
 
     def as_json(self) -> dict[str, Any]:
         """Return everything as one JSON object."""
-        made: dict[str, Any] = {self.kind: self.server, "revision": self.revision, "era": self.era}
+        shown = self.server.encode("utf-8", "backslashreplace").decode("utf-8")  # half a surrogate pair has no UTF-8
+        made: dict[str, Any] = {self.kind: shown, "revision": self.revision, "era": self.era}
         made |= {"serverInfo": self.info, "capabilities": self.capabilities}
         if "instructions" in self.hello:
             made["instructions"] = self.hello["instructions"]

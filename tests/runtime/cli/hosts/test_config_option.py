@@ -163,6 +163,15 @@ def test_json_of_all_servers_has_null_for_each_wrong_entry(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+def test_json_has_escapes_for_a_name_without_utf_8(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(SERVER, encoding="utf-8")
+    server = {"command": sys.executable, "args": ["-P", "-m", "mcpgen", "serve", str(tmp_path / "shop.py")]}
+    (tmp_path / "half.json").write_text(json.dumps({"mcpServers": {"half \ud800": server}}), encoding="utf-8")
+    done = run("inspect", "--json", "--config", str(tmp_path / "half.json"))
+    assert "half \\ud800" == json.loads(done.stdout)["half \\ud800"]["server"]
+
+
+@pytest.mark.slow
 def test_the_name_of_a_server_is_not_shown_as_its_command(config: str) -> None:
     assert "\n  server         shop\n" in run("inspect", "--config", config).stdout
     assert "shop" == json.loads(run("inspect", "--json", "--config", config).stdout)["shop"]["server"]
