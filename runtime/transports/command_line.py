@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["hide_userinfo", "is_url", "join_command", "missing_scheme", "split_command"]
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_USERINFO: Final = re.compile(r"(//)[^\s/]*@|(?:(?<=[\s'\"=])|^)()[^\s/@'\"=]+:[^\s/@]+@")
+# A user name with or without a password in a URL, or anything that may be one without a scheme. Each begins where it
+# can be found only once: the time is linear in the length of the text.
+_USERINFO: Final = re.compile(r"(//)[^\s/]*@|(?<![^\s/@])([^\s/@]+)@")
+_NAME: Final = re.compile(r"(?:(?<=[\s'\"=])|^)[^'\"=][^'\"=:]*:(?=.)")
 _WINDOWS_PATH: Final = re.compile(r"[\"']?[A-Za-z]:\\")
 _SCHEMELESS: Final = re.compile(r"(?:[\w.-]+|\[[\da-fA-F:.]+\]):\d{1,5}(?:/\S*)?")
 
@@ -73,7 +76,14 @@ def _split(command: str) -> tuple[str, ...]:
 
 def hide_userinfo(text: str) -> str:
     """Return *text* without the names and passwords of URLs in it: commands are shown, and contain such URLs."""
-    return _USERINFO.sub(r"\1…@", text)
+    return _USERINFO.sub(_without_userinfo, text)
+
+
+def _without_userinfo(match: re.Match[str]) -> str:
+    if match[1]:
+        return "//…@"
+    name = _NAME.search(text := match.string, match.start(), match.end(2))
+    return f"{text[match.start() : name.start()]}…@" if name else match[0]
 
 
 def is_url(text: str) -> bool:

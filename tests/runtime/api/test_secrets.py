@@ -17,6 +17,7 @@ import pytest
 
 from mcpgen import ClientLimits, Http, McpgenError, Process, Server, bearer, connect
 from mcpgen.runtime.api.hosts.config import parse_config
+from mcpgen.runtime.transports.command_line import hide_userinfo
 from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -99,6 +100,14 @@ async def test_a_process_that_fails_shows_nothing(caplog: pytest.LogCaptureFixtu
 
     assert "postgres://…@host/db --dsn=…@host" in str(failure.value)
     assert SECRET not in "\n".join([repr(transport), repr(connection), all_said(failure.value), caplog.text])
+
+
+def test_credentials_are_found_in_a_long_command_at_one_go() -> None:
+    """A search from each `=` or each colon to the end of its word takes hours for a word of this length."""
+    for word in ("=a:", "a:", "'a"):
+        text = word * 500_000
+
+        assert [text, f"{text} …@host"] == [hide_userinfo(text), hide_userinfo(f"{text} {SECRET}:{SECRET}@host")]
 
 
 EXPANDED = {

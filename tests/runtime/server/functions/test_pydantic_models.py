@@ -20,7 +20,7 @@ import pydantic
 import pytest
 from typing_extensions import TypedDict  # pydantic requires it on Python 3.11
 
-from mcpgen import Server, UnexpectedResult, UsageError, connect
+from mcpgen import Limits, Server, UnexpectedResult, UsageError, connect
 from mcpgen.generated.registry import REVISIONS
 from mcpgen.generated.v2026_07_28 import CallToolResult
 from mcpgen.runtime.protocol import value_types
@@ -326,7 +326,7 @@ AnyOuter: Any = reduce(or_, OUTER)
 )
 async def test_wide_values_are_not_read_too_often_either(kind: Any, value: Any, too_much: int) -> None:
     """An unknown key is an error in each model that forbids it; a few hundred thousand of them took seconds."""
-    server = Server("closed")
+    server = Server("closed", limits=Limits(max_values=50_000))
 
     def find(value: Any) -> None: ...
 
