@@ -8,7 +8,6 @@ types of a tool say what their values take.
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from mcpgen.runtime.protocol.core_schemas import WITH_FIELDS, calls_library, flag_of, inner_schemas
@@ -109,17 +108,26 @@ def _made_bytes(field: Mapping[str, Any]) -> int:
     default: Any = field.get("default")
     if factory is not None:
         return default_bytes(factory)
-    if isinstance(default, Hashable):
+    if _has_hash(default):
         return 0
     kind = cast("object", type(default))
     return max(default_bytes(kind), _copied_bytes(default))  # it copies a default that is not hashable
+
+
+def _has_hash(value: object) -> bool:
+    """Return whether *value* has a hash; a tuple has none if a list is in it."""
+    try:
+        hash(value)
+    except Exception:  # noqa: BLE001 (pydantic copies it then, whatever the error is)
+        return False
+    return True
 
 
 def _copied_bytes(default: object) -> int:
     """Return what the arrays and objects of a copied *default* take."""
     if isinstance(default, dict):
         inside: Iterable[object] = cast("dict[object, object]", default).values()
-    elif isinstance(default, list | set):
+    elif isinstance(default, list | set | tuple):
         inside = cast("Iterable[object]", default)
     else:
         return 0

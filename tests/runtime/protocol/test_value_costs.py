@@ -65,6 +65,10 @@ named: Any = namedtuple  # noqa: PYI024 (a checker of types wants the names of a
 PLACE: Any = named("Place", [f"f{number}" for number in range(60)], defaults=[0] * 60)
 
 
+class Map(pydantic.BaseModel):
+    place: Any = PLACE(*([number] for number in range(60)))
+
+
 class Cells(msgspec.Struct, array_like=True):
     names: list[str] = []
     rows: list[Cells] = []
@@ -158,6 +162,7 @@ def test_other_values_count_as_usual(kind: Any) -> None:
         (Annotated[PLACE, pydantic.AfterValidator(lambda each: each)], []),
         (Annotated[PLACE, pydantic.AfterValidator(lambda each: each)], {}),
         (Cells, []),
+        (Map, {}),
     ],
 )
 def test_what_a_value_is_charged_is_at_least_half_of_what_it_takes(kind: Any, value: object) -> None:
@@ -216,12 +221,12 @@ def test_the_defaults_of_many_models_are_copied_by_no_function_in_python() -> No
     assert found[0].widths["all"] is not found[1].widths["all"]
 
 
-WIDE_LISTS: Any = pydantic.create_model("WideLists", **{f"f{number}": (list[int], []) for number in range(20)})
+WIDE_LISTS: Any = pydantic.create_model("WideLists", **{f"f{number}": (list[int], []) for number in range(40)})
 
 TOO_LARGE = "Expected fewer objects: the defaults of their fields could take 24 MiB of memory"
 
 
-@pytest.mark.parametrize(("objects", "is_refused"), [(20_000, True), (5000, False)])
+@pytest.mark.parametrize(("objects", "is_refused"), [(9900, True), (5000, False)])
 async def test_values_with_many_large_defaults_are_refused_before_they_are_made(
     objects: int, *, is_refused: bool
 ) -> None:
