@@ -35,6 +35,7 @@ class JsonCosts(NamedTuple):
         member_bytes: Of each further member of an object or array.
         made_bytes: Of the defaults that are made for an object, such as empty lists. They are in `object_bytes`, too.
         made_in_array_bytes: Of those that are made for an array. They are in `array_bytes`, too.
+        has_texts: Whether pydantic decodes JSON in texts. The objects and arrays in them cost as much.
     """
 
     object_bytes: int = 150
@@ -42,6 +43,7 @@ class JsonCosts(NamedTuple):
     member_bytes: int = 50
     made_bytes: int = 0
     made_in_array_bytes: int = 0
+    has_texts: bool = False
 
 
 PLAIN_COSTS: Final = JsonCosts()
@@ -70,9 +72,10 @@ _LIBRARY_BYTES: Final = 650  # an IPv4 interface; a path takes 180
 
 def pydantic_costs(core_schema: object) -> JsonCosts:
     """Return what the largest values of a type take, of which pydantic has made *core_schema*."""
-    objects, arrays, members, made, made_in_array = PLAIN_COSTS
+    objects, arrays, members, made, made_in_array, has_texts = PLAIN_COSTS
     for each in inner_schemas(core_schema):
         kind = str(each.get("type"))
+        has_texts = has_texts or kind == "json"
         if kind in WITH_FIELDS:
             fields = _declared(each["fields"])
             own = sum(_made_bytes(field["schema"]) for field in fields)
@@ -87,7 +90,7 @@ def pydantic_costs(core_schema: object) -> JsonCosts:
         arrays = max(arrays, _ARRAYS_OF_PYDANTIC.get(kind, 0))
         members = max(members, _LIBRARY_BYTES if calls_library(each) else _VALUES_OF_PYDANTIC.get(kind, 0))
         members = max(members, BYTES_OF_FLAG if flag_of(each) else 0)
-    return JsonCosts(objects, arrays, members, made, made_in_array)
+    return JsonCosts(objects, arrays, members, made, made_in_array, has_texts)
 
 
 def named_tuple_bytes(fields: int) -> int:

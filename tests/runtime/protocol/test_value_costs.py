@@ -7,7 +7,7 @@ import re
 import sys
 import tracemalloc
 from collections import deque, namedtuple
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -255,6 +255,19 @@ def test_arrays_are_refused_as_objects_are_if_they_stand_for_objects_with_large_
     assert check is not None
     with pytest.raises(msgspec.ValidationError, match=r"Expected fewer objects: .* could take \d+ MiB of memory"):
         check([[]] * 100_000)
+
+
+@pytest.mark.parametrize("escape", [str, lambda text: "".join(f"\\u{ord(each):04X}" for each in text)])
+def test_objects_in_texts_of_json_count_as_others(escape: Callable[[str], str]) -> None:
+    costs = type_costs(pydantic_type(list[pydantic.Json[list[WIDE_LISTS]]], "`value`"))
+    check = memory_check(costs)
+    text = str([{}] * 4000)
+
+    assert memory_bytes(b'["%s"]' % escape(text).encode(), costs) > 4000 * costs.object_bytes
+    assert check is not None
+    check([text])
+    with pytest.raises(msgspec.ValidationError, match="Expected fewer objects"):
+        check([text, text])
 
 
 CHART: Any = pydantic.create_model(
