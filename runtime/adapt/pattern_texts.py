@@ -186,9 +186,11 @@ class _Search:
             fields = self._fields[kind.cls] = {}
             matched = _matched_by_attrs(kind.cls)
             for each in kind.fields:
-                fields[each.encode_name] = _in_all if each.name in matched else self.finder_of(each.type)
-            if matched:
-                self.longest = max(self.longest, MAX_CHARS)
+                find, find_matched = self.finder_of(each.type), matched.get(each.name)
+                fields[each.encode_name] = _in_all if find_matched is _in_all else _joined([find, find_matched])
+                if find_matched is not None:
+                    longest = _longest_in(each.type) if find_matched is _in_all else 0
+                    self.longest = max(self.longest, MAX_CHARS, longest)
         if not is_known and not any(fields.values()):
             return None
         if isinstance(kind, inspect.NamedTupleType):
@@ -199,20 +201,44 @@ class _Search:
         return partial(_in_fields, fields, tag, None if needs_tag or tag is None else tag[1])
 
 
-def _matched_by_attrs(kind: type) -> set[str]:
-    """Return the fields of a class of attrs whose validators match a pattern: msgspec calls the validators."""
+def _matched_by_attrs(kind: type) -> dict[str, FindTexts]:
+    """Return what finds the texts that validators of a class of attrs match, by field: msgspec calls the validators."""
     fields: tuple[Any, ...] = getattr(typing.get_origin(kind) or kind, "__attrs_attrs__", ())
-    return {each.name for each in fields if _has_pattern(each.validator)}
+    found = {each.name: _matched_by(each.validator) for each in fields}
+    return {name: find for name, find in found.items() if find is not None}
 
 
-def _has_pattern(validator: object) -> bool:
-    """Return whether a validator has a pattern, or one in it has; those of attrs are of classes of attrs themselves."""
-    if isinstance(validator, re.Pattern):
-        return True
-    if isinstance(validator, tuple):
-        return any(map(_has_pattern, cast("tuple[object, ...]", validator)))
-    inside: tuple[Any, ...] = getattr(type(validator), "__attrs_attrs__", ())
-    return any(_has_pattern(getattr(validator, each.name)) for each in inside)
+def _matched_by(validator: object) -> FindTexts | None:
+    """Return what finds the texts that a *validator* matches; those of attrs are of classes of attrs themselves.
+
+    These are all texts in a value, or only the keys in it, if the pattern is in the `key_validator` of a validator.
+    """
+    found: FindTexts | None = None
+    seen: set[tuple[int, bool]] = set()  # a validator may refer to itself
+    left: list[tuple[object, bool]] = [(validator, False)]
+    while left:
+        each, is_of_keys = left.pop()
+        if (id(each), is_of_keys) in seen:
+            continue
+        seen.add((id(each), is_of_keys))
+        if isinstance(each, re.Pattern):
+            if not is_of_keys:
+                return _in_all
+            found = _in_keys
+        elif isinstance(each, list | tuple):
+            left += [(one, is_of_keys) for one in cast("list[object] | tuple[object, ...]", each)]
+        inside: tuple[Any, ...] = getattr(type(each), "__attrs_attrs__", ())
+        for field in inside:
+            left.append((getattr(each, field.name, None), is_of_keys or field.name == "key_validator"))
+    return found
+
+
+def _longest_in(kind: inspect.Type) -> int:
+    """Return the largest `max_length` of the texts in *kind*, but not in the fields of classes; 0 if none has one."""
+    own = kind.max_length if isinstance(kind, inspect.StrType) else None
+    inner: list[Any] = [getattr(kind, name, None) for name in ("item_type", "value_type", "type")]
+    inner += getattr(kind, "types", ())
+    return max([own or 0, *(_longest_in(each) for each in inner if isinstance(each, inspect.Type))])
 
 
 def _in_all(value: object, found: list[str]) -> None:
@@ -226,6 +252,18 @@ def _in_all(value: object, found: list[str]) -> None:
         elif isinstance(each, dict):
             members = cast("dict[str, object]", each)
             left += [*members, *members.values()]
+
+
+def _in_keys(value: object, found: list[str]) -> None:
+    left = [value]
+    while left:
+        each = left.pop()
+        if isinstance(each, list):
+            left += cast("list[object]", each)
+        elif isinstance(each, dict):
+            members = cast("dict[str, object]", each)
+            found += members
+            left += members.values()
 
 
 def _itself(max_length: int | None, value: object, found: list[str]) -> None:

@@ -17,6 +17,7 @@ from msgspec import UNSET, ValidationError
 
 from mcpgen.runtime.adapt.pattern_texts import pattern_check
 from mcpgen.runtime.errors import McpgenError, UsageError, printable, quoted
+from mcpgen.runtime.limits import MAX_VALUES
 from mcpgen.runtime.protocol.hash_collisions import hash_check
 from mcpgen.runtime.protocol.message_size import too_many_values
 from mcpgen.runtime.protocol.newest import models
@@ -238,10 +239,9 @@ def _make_target(returns: Any) -> _Target:
     arms = _arms(returns)
     convert = partial(_read_value, partial(msgspec.convert, type=kind, str_keys=True, dec_hook=any_object))
     patterns = pattern_check(kind)
+    found = (memory_check(type_costs(kind)), hash_check(kind, MAX_VALUES), cache_check(kind))
     return _Target(
-        checks=[
-            each for each in (memory_check(type_costs(kind)), hash_check(kind), cache_check(kind)) if each is not None
-        ],
+        checks=[each for each in found if each is not None],
         convert=convert if patterns is None else partial(_read_checked, convert, patterns),
         is_object=schema.get("type") == "object",
         is_text=set(arms) <= {str, NoneType},

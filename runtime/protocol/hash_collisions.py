@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from msgspec import ValidationError, inspect
 
+from mcpgen.runtime.limits import MAX_REQUEST_VALUES
 from mcpgen.runtime.protocol.core_schemas import direct_schemas, inner_schemas
 from mcpgen.runtime.protocol.json_levels import arrays_of, levels, objects_of
 from mcpgen.runtime.protocol.json_texts import has_json_texts, json_values
@@ -102,7 +103,7 @@ _NUMBER: Final = re.compile(f"({_FRACTION})|{_UUID}")
 _MAYBE_NUMBER: Final = re.compile(r"\s*(?:[-+.\d{]|urn:|P[\dT]|[\da-f]*[-:]|[\da-f]{32})", re.IGNORECASE)
 
 
-def hash_check(kind: type) -> Callable[[object], None] | None:
+def hash_check(kind: type, max_text_values: int = MAX_REQUEST_VALUES) -> Callable[[object], None] | None:
     """Return a check for values of *kind*, which are JSON; None if they cannot have a set of numbers at any depth.
 
     Keys of a dict are such a set. UUIDs and times are numbers. What a class of another library does with its value,
@@ -112,20 +113,20 @@ def hash_check(kind: type) -> Callable[[object], None] | None:
     than 1,000 numbers have the same hash, if more than 250 have 4,300 digits, or if more than 10,000 texts are numbers
     with a fraction; texts that are whole numbers count, too. Numbers in arrays and objects of at most 16 members are
     not hashed, unless a set has items with several numbers. If *kind* is a Struct, only the fields that can have such
-    a set are checked.
+    a set are checked. A text of JSON for pydantic may have *max_text_values* values.
     """
     info = inspect.type_info(kind)
     if not isinstance(info, inspect.StructType) or info.array_like:
-        return _check_of(info)
+        return _check_of(info, max_text_values)
     found: dict[str, Callable[[object], None]] = {}
     for field in info.fields:
-        check = _check_of(field.type)
+        check = _check_of(field.type, max_text_values)
         if check is not None:
             found[field.encode_name] = check
     return partial(_check_fields, found) if found else None
 
 
-def _check_of(info: inspect.Type) -> Callable[[object], None] | None:
+def _check_of(info: inspect.Type, max_text_values: int) -> Callable[[object], None] | None:
     search = _Search()
     if not search.finds(info, is_hashed=False):
         return None
@@ -136,7 +137,7 @@ def _check_of(info: inspect.Type) -> Callable[[object], None] | None:
         is_type_known=not search.has_custom,
         counts_all=not search.has_custom or search.has_composites,
         max_members=search.max_members,
-        has_texts=search.has_texts,
+        max_text_values=max_text_values if search.has_texts else 0,
     )
 
 
@@ -247,14 +248,14 @@ def _check_hashes(  # noqa: PLR0913 (what a search has found)
     *,
     has_decimals: bool,
     has_fractions: bool,
-    has_texts: bool,
+    max_text_values: int,
     is_type_known: bool,
     counts_all: bool,
     max_members: int,
 ) -> None:
     hashes: Counter[int] = Counter()
     texts: list[str] = []
-    roots = [value, *json_values(value)] if has_texts else [value]
+    roots = [value, *json_values(value, max_text_values)] if max_text_values else [value]
     hashed = _hashed_values(roots, max_members, is_type_known=is_type_known, counts_all=counts_all)
     for each in hashed:
         if isinstance(each, str):

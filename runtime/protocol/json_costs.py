@@ -8,7 +8,6 @@ types of a tool say what their values take.
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from mcpgen.runtime.protocol.core_schemas import WITH_FIELDS, calls_library, flag_of, inner_schemas
@@ -36,6 +35,7 @@ class JsonCosts(NamedTuple):
         member_bytes: Of each further member of an object or array.
         made_bytes: Of the defaults that are made for an object, such as empty lists. They are in `object_bytes`, too.
         made_in_array_bytes: Of those that are made for an array. They are in `array_bytes`, too.
+        has_texts: Whether pydantic decodes JSON in texts. The objects and arrays in them cost as much.
     """
 
     object_bytes: int = 150
@@ -43,6 +43,7 @@ class JsonCosts(NamedTuple):
     member_bytes: int = 50
     made_bytes: int = 0
     made_in_array_bytes: int = 0
+    has_texts: bool = False
 
 
 PLAIN_COSTS: Final = JsonCosts()
@@ -71,9 +72,10 @@ _LIBRARY_BYTES: Final = 650  # an IPv4 interface; a path takes 180
 
 def pydantic_costs(core_schema: object) -> JsonCosts:
     """Return what the largest values of a type take, of which pydantic has made *core_schema*."""
-    objects, arrays, members, made, made_in_array = PLAIN_COSTS
+    objects, arrays, members, made, made_in_array, has_texts = PLAIN_COSTS
     for each in inner_schemas(core_schema):
         kind = str(each.get("type"))
+        has_texts = has_texts or kind == "json"
         if kind in WITH_FIELDS:
             fields = _declared(each["fields"])
             own = sum(_made_bytes(field["schema"]) for field in fields)
@@ -88,7 +90,7 @@ def pydantic_costs(core_schema: object) -> JsonCosts:
         arrays = max(arrays, _ARRAYS_OF_PYDANTIC.get(kind, 0))
         members = max(members, _LIBRARY_BYTES if calls_library(each) else _VALUES_OF_PYDANTIC.get(kind, 0))
         members = max(members, BYTES_OF_FLAG if flag_of(each) else 0)
-    return JsonCosts(objects, arrays, members, made, made_in_array)
+    return JsonCosts(objects, arrays, members, made, made_in_array, has_texts)
 
 
 def named_tuple_bytes(fields: int) -> int:
@@ -109,17 +111,26 @@ def _made_bytes(field: Mapping[str, Any]) -> int:
     default: Any = field.get("default")
     if factory is not None:
         return default_bytes(factory)
-    if isinstance(default, Hashable):
+    if _has_hash(default):
         return 0
     kind = cast("object", type(default))
     return max(default_bytes(kind), _copied_bytes(default))  # it copies a default that is not hashable
+
+
+def _has_hash(value: object) -> bool:
+    """Return whether *value* has a hash; a tuple has none if a list is in it."""
+    try:
+        hash(value)
+    except Exception:  # noqa: BLE001 (pydantic copies it then, whatever the error is)
+        return False
+    return True
 
 
 def _copied_bytes(default: object) -> int:
     """Return what the arrays and objects of a copied *default* take."""
     if isinstance(default, dict):
         inside: Iterable[object] = cast("dict[object, object]", default).values()
-    elif isinstance(default, list | set):
+    elif isinstance(default, list | set | tuple):
         inside = cast("Iterable[object]", default)
     else:
         return 0

@@ -5,17 +5,15 @@ The checks of a message look at its values. What a text holds must pass the same
 
 from __future__ import annotations
 
-from typing import Final, cast
+from typing import cast
 
 from msgspec import ValidationError
 
-from mcpgen.runtime.limits import MAX_REQUEST_VALUES, MAX_VALUES
+from mcpgen.runtime.limits import MAX_VALUES
 from mcpgen.runtime.protocol.core_schemas import inner_schemas
 from mcpgen.runtime.protocol.message_size import too_many_values
 
 __all__ = ["has_json_texts", "json_in", "json_values"]
-
-_MOST_IN_ALL: Final = MAX_VALUES + MAX_REQUEST_VALUES  # of the largest message, and in its texts
 
 
 def has_json_texts(core_schema: object) -> bool:
@@ -23,16 +21,16 @@ def has_json_texts(core_schema: object) -> bool:
     return any(each.get("type") == "json" for each in inner_schemas(core_schema))
 
 
-def json_in(text: str) -> object:
+def json_in(text: str, max_values: int = MAX_VALUES) -> object:
     """Return the array or object that is written in *text*; None if it is something else.
 
     Raises:
-        ValidationError: It has too many values.
+        ValidationError: It has more than *max_values* values.
     """
     if text.lstrip()[:1] not in ("[", "{"):
         return None
-    if too_many_values(text.encode("utf-8", "surrogatepass"), MAX_REQUEST_VALUES):
-        raise ValidationError(f"Expected at most {MAX_REQUEST_VALUES} values in a string that contains JSON")
+    if too_many_values(text.encode("utf-8", "surrogatepass"), max_values):
+        raise ValidationError(f"Expected at most {max_values} values in a string that contains JSON")
     from pydantic_core import from_json  # noqa: PLC0415 (there is a field of its type, and this reads what it reads)
 
     try:
@@ -41,25 +39,26 @@ def json_in(text: str) -> object:
         return None
 
 
-def json_values(value: object) -> list[object]:
+def json_values(value: object, max_text_values: int) -> list[object]:
     """Return the arrays and objects that are written in the texts of *value*, at any depth.
 
     Raises:
-        ValidationError: They have too many values together.
+        ValidationError: A text has more than *max_text_values* values, or they have too many values together.
     """
+    most = MAX_VALUES + max_text_values  # of the largest message, and in its texts
     found: list[object] = []
     rest = [value]
     count = 0
     while rest:
         each = rest.pop()
         count += 1
-        if count > _MOST_IN_ALL:
-            raise ValidationError(f"Expected at most {_MOST_IN_ALL} values, including those in strings of JSON")
+        if count > most:
+            raise ValidationError(f"Expected at most {most} values, including those in strings of JSON")
         if isinstance(each, dict):
             rest.extend(cast("dict[str, object]", each).values())
         elif isinstance(each, list):
             rest.extend(cast("list[object]", each))
-        elif isinstance(each, str) and (inner := json_in(each)) is not None:
+        elif isinstance(each, str) and (inner := json_in(each, max_text_values)) is not None:
             found.append(inner)
             rest.append(inner)
     return found

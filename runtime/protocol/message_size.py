@@ -81,6 +81,8 @@ def memory_bytes(frame: bytes, costs: JsonCosts = PLAIN_COSTS) -> int:
     integers, which Python shares.
     """
     size = len(frame) + _text_bytes(frame)
+    if costs.has_texts:
+        return size + _values_bytes(frame, costs) + _escaped_bytes(frame, costs)
     if len(frame) <= SMALL_FRAME_BYTES:
         return size + _values_bytes(frame, costs)
     if _has_many_escapes(frame) and (values := _values_bytes(frame, costs)) <= size * _MAX_EXCESS:
@@ -103,6 +105,15 @@ def _has_many_escapes(frame: bytes) -> bool:
 def _values_bytes(text: bytes, costs: JsonCosts) -> int:
     arrays_bytes = costs.array_bytes * text.count(b"[")
     return costs.object_bytes * text.count(b"{") + arrays_bytes + costs.member_bytes * text.count(b",")
+
+
+def _escaped_bytes(text: bytes, costs: JsonCosts) -> int:
+    """Return what the values take that are written with escapes in texts of JSON."""
+    if b"\\u00" not in text:
+        return 0
+    lower = text.lower()
+    arrays_bytes = costs.array_bytes * lower.count(b"\\u005b")
+    return costs.object_bytes * lower.count(b"\\u007b") + arrays_bytes + costs.member_bytes * lower.count(b"\\u002c")
 
 
 def detached(part: Raw | UnsetType, frame_bytes: int) -> Raw | UnsetType:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import ValidationError, inspect
 
+from mcpgen.runtime.limits import MAX_VALUES
 from mcpgen.runtime.protocol.core_schemas import many_flags
 from mcpgen.runtime.protocol.json_costs import (
     BYTES_OF_FLAG,
@@ -25,6 +26,7 @@ from mcpgen.runtime.protocol.json_costs import (
     named_tuple_bytes,
 )
 from mcpgen.runtime.protocol.json_levels import arrays_of, levels, objects_of
+from mcpgen.runtime.protocol.json_texts import json_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -64,7 +66,8 @@ def _check_memory(costs: JsonCosts, value: object) -> None:
     if len(msgspec.json.encode(value)) * most_made <= MAX_MADE_BYTES:  # quicker, and enough for most values
         return
     objects = arrays = values = 0
-    for level in levels([value]):
+    roots = [value, *json_values(value, MAX_VALUES)] if costs.has_texts else [value]
+    for level in levels(roots):
         objects += len(objects_of(level))
         arrays += len(arrays_of(level))
         values += len(level)

@@ -425,6 +425,24 @@ def test_the_json_in_a_text_that_pydantic_decodes_is_checked() -> None:
         check_hashes([str([0] * 19_000)] * 4)
 
 
+class Words(pydantic.BaseModel):
+    words: pydantic.Json[list[str]]
+
+
+def test_a_client_reads_a_text_of_json_with_as_many_values_as_a_message() -> None:
+    server = Server("s", version="1")
+
+    @server.tool
+    async def words() -> Any:
+        return {"words": '["a"' + ',"a"' * 39_999 + "]"}
+
+    async def main() -> None:
+        async with connect(server) as client:
+            assert 40_000 == len((await client.call_tool("words", {}, returns=Words)).words)
+
+    anyio.run(main)
+
+
 def test_texts_that_are_no_numbers_are_not_converted(monkeypatch: pytest.MonkeyPatch) -> None:
     converted: list[str] = []
 

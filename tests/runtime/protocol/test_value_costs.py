@@ -7,7 +7,7 @@ import re
 import sys
 import tracemalloc
 from collections import deque, namedtuple
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -63,6 +63,10 @@ class Row(msgspec.Struct):
 
 named: Any = namedtuple  # noqa: PYI024 (a checker of types wants the names of all fields)
 PLACE: Any = named("Place", [f"f{number}" for number in range(60)], defaults=[0] * 60)
+
+
+class Map(pydantic.BaseModel):
+    place: Any = PLACE(*([number] for number in range(60)))
 
 
 class Cells(msgspec.Struct, array_like=True):
@@ -158,6 +162,7 @@ def test_other_values_count_as_usual(kind: Any) -> None:
         (Annotated[PLACE, pydantic.AfterValidator(lambda each: each)], []),
         (Annotated[PLACE, pydantic.AfterValidator(lambda each: each)], {}),
         (Cells, []),
+        (Map, {}),
     ],
 )
 def test_what_a_value_is_charged_is_at_least_half_of_what_it_takes(kind: Any, value: object) -> None:
@@ -216,12 +221,12 @@ def test_the_defaults_of_many_models_are_copied_by_no_function_in_python() -> No
     assert found[0].widths["all"] is not found[1].widths["all"]
 
 
-WIDE_LISTS: Any = pydantic.create_model("WideLists", **{f"f{number}": (list[int], []) for number in range(20)})
+WIDE_LISTS: Any = pydantic.create_model("WideLists", **{f"f{number}": (list[int], []) for number in range(40)})
 
 TOO_LARGE = "Expected fewer objects: the defaults of their fields could take 24 MiB of memory"
 
 
-@pytest.mark.parametrize(("objects", "is_refused"), [(20_000, True), (5000, False)])
+@pytest.mark.parametrize(("objects", "is_refused"), [(9900, True), (5000, False)])
 async def test_values_with_many_large_defaults_are_refused_before_they_are_made(
     objects: int, *, is_refused: bool
 ) -> None:
@@ -250,6 +255,19 @@ def test_arrays_are_refused_as_objects_are_if_they_stand_for_objects_with_large_
     assert check is not None
     with pytest.raises(msgspec.ValidationError, match=r"Expected fewer objects: .* could take \d+ MiB of memory"):
         check([[]] * 100_000)
+
+
+@pytest.mark.parametrize("escape", [str, lambda text: "".join(f"\\u{ord(each):04X}" for each in text)])
+def test_objects_in_texts_of_json_count_as_others(escape: Callable[[str], str]) -> None:
+    costs = type_costs(pydantic_type(list[pydantic.Json[list[WIDE_LISTS]]], "`value`"))
+    check = memory_check(costs)
+    text = str([{}] * 4000)
+
+    assert memory_bytes(b'["%s"]' % escape(text).encode(), costs) > 4000 * costs.object_bytes
+    assert check is not None
+    check([text])
+    with pytest.raises(msgspec.ValidationError, match="Expected fewer objects"):
+        check([text, text])
 
 
 CHART: Any = pydantic.create_model(

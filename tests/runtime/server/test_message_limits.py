@@ -361,14 +361,14 @@ async def test_the_cache_of_clients_stays_small() -> None:
 
 async def test_the_answers_of_a_retry_have_a_bound_that_arguments_do_not_count_for() -> None:
     answers = {f"k{each}": {"action": "accept"} for each in range(5001)}
-    many = {"name": "size", "arguments": {"value": [0] * 9_000}, "_meta": meta(STATELESS)}
-    async with memory.wire(server()) as wire:
+    many = {"name": "size", "arguments": {"value": [0] * 30_000}, "_meta": meta(STATELESS)}
+    async with memory.wire(server(max_values=50_000)) as wire:
         refused = await asked(wire, request(1, "tools/call", many | {"inputResponses": answers}))
         served = await asked(wire, request(2, "tools/call", many | {"inputResponses": {"k": {"action": "accept"}}}))
 
     reason = "the params have more than 10000 values outside of `arguments`; send fewer in `inputResponses` or `_meta`"
     assert {"code": -32602, "message": reason} == refused["error"]
-    assert "9000" == served["result"]["content"][0]["text"]
+    assert "30000" == served["result"]["content"][0]["text"]
 
 
 # --- batches
