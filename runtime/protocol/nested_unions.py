@@ -1,9 +1,12 @@
-"""Refuse values that pydantic would read too often, because their type has unions without a discriminator.
+"""Refuse values that pydantic would read too often or for too long: of unions without a discriminator, and wide models.
 
 pydantic tries each member of such a union. If two members have a field of the same name, it reads the value of that
 field twice; if such unions are nested, four times, eight times, and so on. A message of 1 kB with 30 levels would take
 an hour. So each object and each array counts as often as pydantic may read it. A key that no member declares counts,
 too, if models forbid it: pydantic makes an error for it in each member.
+
+An object takes longer to read for each member of a union and for each field, also for those that JSON does not have: in
+a union of ten models with ten fields, 16,000 small objects took 0.7 s. So an object counts more for such a type.
 
 Each error of a member that does not fit has a copy of the value, also if another member fits. If such unions are nested
 without end, a value is copied for each union around it: 12,000 objects at 60 levels took 1.3 s.
@@ -21,12 +24,15 @@ from mcpgen.runtime.protocol.json_texts import has_json_texts, json_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from collections.abc import Set as AbstractSet
 
 __all__ = ["nesting_check"]
 
 # pydantic reads 50,000 small objects, or refuses as many keys, in 0.1 s.
 MAX_READS: Final = 50_000
+
+# A model takes as long to try as 20 of its fields. With 20 fields, it takes 6 µs, for which one read is charged.
+_FIELDS_OF_MODEL: Final = 20
+_FIELDS_OF_READ: Final = 40
 
 # A copy takes 0.1 µs. One of a text takes longer than that of a number for each 256 characters.
 _MAX_COPIES: Final = 4_000_000
@@ -55,12 +61,12 @@ def nesting_check(core_schema: object) -> Callable[[object], None] | None:
         factors.clear()
     arms = max(models, default=0) if search.forbids_keys else 0
     errors = max(map(search.count_errors, search.unions), default=0) if search.is_recursive else 0
-    if not factors and arms <= 1 and not errors:
+    if not factors and arms <= 1 and not errors and search.reads_of_object == 1:
         return None
     checks: list[Callable[[object], None]] = []
     has_texts = has_json_texts(core_schema)
-    if factors or arms > 1 or has_texts:  # otherwise, a message has fewer values than pydantic may read
-        checks.append(partial(_check, factors, arms, search.declared_keys, has_texts=has_texts))
+    if factors or arms > 1 or has_texts or search.reads_of_object > 1:  # otherwise, a message has too few values
+        checks.append(partial(_check, factors, arms, search, has_texts=has_texts))
     if errors:
         checks.append(partial(_check_copies, errors))
     return partial(_check_all, checks)
@@ -82,10 +88,10 @@ def _check_copies(errors: int, value: object) -> None:
             raise ValueError(problem)
 
 
-def _check(factors: Counter[object], arms: int, declared: AbstractSet[str], value: object, *, has_texts: bool) -> None:
-    """Count the reads of *value*, with a key that is not *declared* as often as a union has *arms*."""
+def _check(factors: Counter[object], arms: int, search: _Search, value: object, *, has_texts: bool) -> None:
+    """Count the reads of *value*, with a key that no model declares as often as a union has *arms*."""
     others = factors[_ANY_KEY] or 1
-    reads = 0
+    reads = 0.0
     rest: list[tuple[object, int]] = [(value, 1)]
     while rest:
         each, times = rest.pop()
@@ -94,16 +100,15 @@ def _check(factors: Counter[object], arms: int, declared: AbstractSet[str], valu
         if isinstance(each, dict):
             members = cast("dict[str, object]", each)
             rest.extend((inner, times * (factors[name] or others)) for name, inner in members.items())
+            reads += times * search.reads_of_object
             if arms:
-                reads += times * arms * len(members.keys() - declared)
+                reads += times * arms * len(members.keys() - search.declared_keys)
         elif isinstance(each, list):
             rest.extend((inner, times * (factors[_ITEMS] or 1)) for inner in cast("list[object]", each))
-        else:
-            continue
-        reads += times
+            reads += times
         if reads > MAX_READS:
-            problem = "it has too many objects, arrays or keys; fewer are allowed in unions without a discriminator"
-            raise ValueError(problem)
+            fewer = "fewer are allowed for models with many fields, and in unions without a discriminator"
+            raise ValueError(f"it has too many objects, arrays or keys; {fewer}")
 
 
 class _Search:
@@ -112,6 +117,7 @@ class _Search:
     Attributes:
         unions: The unions without a discriminator.
         declared_keys: The names of all fields in JSON.
+        reads_of_object: As how many reads an object counts.
         forbids_keys: Whether an object must not have other keys.
     """
 
@@ -121,7 +127,10 @@ class _Search:
         self.forbids_keys: bool = False
         self._named: dict[str, dict[str, Any]] = {}
         self._references: dict[str, set[str]] = {}  # the names in each schema with a name
+        self._most_fields: int = 0  # of a model, with what it takes itself
         self._find(core_schema, ())
+        fields = [self._most_fields, *(sum(map(_fields_to_try, self.arms(each))) for each in self.unions)]
+        self.reads_of_object: float = max(1.0, max(fields) / _FIELDS_OF_READ)
 
     @property
     def is_recursive(self) -> bool:
@@ -150,6 +159,7 @@ class _Search:
             self.unions.append(members)
         elif members.get("type") in WITH_FIELDS:
             self.declared_keys |= _field_keys(members)
+            self._most_fields = max(self._most_fields, _fields_to_try(members))
         elif members.get("type") == "definition-ref":
             for each in outer:
                 self._references[each].add(members["schema_ref"])
@@ -192,6 +202,11 @@ class _Search:
         """Return how many errors about a value itself the members of *union* make that do not fit."""
         found = [_count_required(arm) if arm["type"] in WITH_FIELDS else 1 for arm in self.arms(union)]
         return sum(found) - min(found, default=0)
+
+
+def _fields_to_try(schema: dict[str, Any]) -> int:
+    """Return what a member of a union takes if it is tried, in fields; 0 if it is not an object with fields."""
+    return _FIELDS_OF_MODEL + len(schema["fields"]) if schema["type"] in WITH_FIELDS else 0
 
 
 def _count_required(schema: dict[str, Any]) -> int:
