@@ -276,7 +276,7 @@ async def test_who_leaves_in_the_middle_of_a_body_is_answered_by_nothing(revisio
 @spec("2026-07-28", "basic/index#error-responses")
 @everywhere
 @pytest.mark.parametrize(
-    "body", [b"", b"nonsense", b"{", b'"ping"', b"7", b"null", b"{}", b"[" * 40_000, b'{"jsonrpc":"2.0"}', b"\xff"]
+    "body", [b"", b"nonsense", b"{", b'"ping"', b"7", b"null", b"{}", b"[" * 20_000, b'{"jsonrpc":"2.0"}', b"\xff"]
 )
 async def test_a_body_that_is_no_message_is_a_bad_request(body: bytes, revision: str) -> None:
     async with caller(demo(), revision) as peer:
