@@ -138,6 +138,7 @@ async def test_over_http_a_handler_asks_a_part_of_its_questions_in_one_turn(
     async with app.running(), httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as client:
         params: dict[str, Any] = {"name": "call", "arguments": {"count": MANY}}
         sizes: list[int] = []
+        kept: list[int] = []
         with anyio.fail_after(PATIENCE_SECONDS):
             while True:
                 body = json.dumps(message("tools/call", **params))
@@ -145,9 +146,11 @@ async def test_over_http_a_handler_asks_a_part_of_its_questions_in_one_turn(
                 if result["resultType"] == "complete":
                     break
                 sizes.append(len(result["inputRequests"]))
+                kept.append(app.kept_bytes["parked requests"])
                 answers = declined(result["inputRequests"])
                 params |= {"requestState": result["requestState"], "inputResponses": answers}
 
     assert result["content"][0]["text"] == "decline"
     assert (sum(sizes), sizes[0] < MANY / 2) == (MANY, True)
     assert min(sizes[:-1]) >= 100  # few rounds, also where a turn has time for few questions
+    assert kept[0] > 2000 * MANY  # also for the questions that follow the first response
