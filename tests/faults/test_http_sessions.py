@@ -221,10 +221,11 @@ async def test_open_requests_hold_no_more_than_they_may() -> None:
     guest = Guest()
     async with attacked_site(guest.server, fails=True, limits=HttpLimits(max_open_bytes=290_000)) as web:
         peer = await joined(web, OLD)
-        large = f'{{"text":"{"x" * 30_000}"}}'
+        large, larger = (f'{{"text":"{"x" * size}"}}' for size in (30_000, 60_000))
         held_ones = [peer.call("wait", large, identity=each) for each in range(3)]
         await until(lambda: guest.waiting == 3)
-        assert 503 == (await peer.call("echo", large).complete()).status
+        # On a busy machine, the server may drop the body before it charges what is decoded.
+        assert 503 == (await peer.call("echo", larger).complete()).status
         assert 200 == (await peer.call("echo").complete()).status
         guest.gate.set()
         for each in held_ones:
