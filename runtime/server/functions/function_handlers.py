@@ -114,7 +114,7 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
         if len(uri) <= self._registry.max_uri_chars:
             for key, each in self._registry.templates.entries.items():
                 if each.arguments(uri) is not None:
-                    return self._registry.templates.scopes(key)
+                    return self._registry.templates.scopes(key) | self._registry.scopes_of_spelling(uri, key)
         return NO_SCOPES
 
     def may_replay(self, _method: str, params: object) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
 from mcpgen.runtime.limits import MAX_THREADS, MAX_URI_CHARS
+from mcpgen.runtime.server.access import NO_SCOPES
 from mcpgen.runtime.server.functions.dependencies import Injector
 from mcpgen.runtime.server.functions.pagination import PAGE_SIZE, PaginatedList
 from mcpgen.runtime.server.functions.visibility import Visibility
@@ -94,6 +95,8 @@ class FunctionRegistry:
         self.cache_hints: CacheHints = {}
         self.on_change: Callable[[tuple[str, ...]], object] = _ignore
         self.has_scopes: bool = False
+        self._spelled_entries: Mapping[str, FixedResource] = {}
+        self._spelled: Mapping[str, frozenset[str]] = {}
         self._page_size = page_size
         self._is_strict = is_strict
         self._applied_rules = self.visibility.rules
@@ -157,6 +160,27 @@ class FunctionRegistry:
         """Remove the completions of a prompt or resource template."""
         for key in [each for each in self.completions if each[:2] == (kind, reference)]:
             del self.completions[key]
+
+    def scopes_of_spelling(self, uri: str, found: str) -> frozenset[str]:
+        """Return the scopes of the functions that come before the template *found* in another spelling of *uri*."""
+        # With `urllib.parse`, it takes two milliseconds to import, and few servers have scopes.
+        from mcpgen.runtime.server.functions.uri_spellings import covers, is_plain, plain  # noqa: PLC0415
+
+        if is_plain(uri):
+            return NO_SCOPES
+        if self._spelled_entries is not self.resources.entries:
+            self._spelled_entries = self.resources.entries
+            fixed = {each: self.resources.scopes(each) for each in self._spelled_entries}
+            self._spelled = {plain(each): scopes for each, scopes in fixed.items() if scopes}
+        spelling = plain(uri)
+        needed = self._spelled.get(spelling, NO_SCOPES)
+        for key, each in self.templates.entries.items():
+            if key == found:
+                break
+            scopes = self.templates.scopes(key)
+            if scopes and covers(each.template, spelling):
+                needed |= scopes
+        return needed
 
     def _refresh(self) -> None:
         if self._base is not None:

@@ -11,7 +11,7 @@ from mcpgen.runtime.server.functions.uri_template import Template, Variable, in_
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["expand", "match"]
+__all__ = ["expand", "match", "split"]
 
 # To decode a value takes some 10 µs, and a URI of 8 KiB can have 4,000 of them. A path has a few dozen segments.
 _MAX_PARTS: Final = 500
@@ -23,7 +23,7 @@ def match(template: Template, uri: str) -> dict[str, str | list[str]] | None:
     if template.query:
         path, mark, rest = path.partition("?")
         query = rest if mark else None
-    raw = _split(template, path)
+    raw = split(template, path)
     if raw is None:
         return None
     found: dict[str, str | list[str]] = {}
@@ -35,7 +35,7 @@ def match(template: Template, uri: str) -> dict[str, str | list[str]] | None:
     return found if query is None else _with_query(found, template.query, query)
 
 
-def _split(template: Template, text: str) -> list[str] | None:
+def split(template: Template, text: str) -> list[str] | None:
     """Return the part of *text* at each variable before the query; None if the literals do not match."""
     literals = template.literals
     count = len(literals) - 1

@@ -550,6 +550,37 @@ async def test_a_challenge_names_all_scopes_of_what_is_called(method: str, param
 
 
 @spec("2025-11-25", "basic/authorization#access-token-usage")
+async def test_another_spelling_of_a_uri_needs_the_same_scopes() -> None:
+    """A template for a folder read what another function protects: URIs were compared as clients wrote them."""
+    server = Server("files")
+
+    @server.resource("files:///password", scopes=["admin"])
+    def password() -> str:
+        return "1234"
+
+    @server.resource("files:///private/{name}", scopes=["owner"])
+    def private(name: str) -> str:
+        return name
+
+    @server.resource("files:///{+path}")
+    def public(path: str) -> str:
+        return path
+
+    fixed = ["password", "%70assword", "%2570assword", "password/", "password%2F"]
+    below = ["private/a", "%70rivate/a", "private%2Fa", "private//a", "private/%2Fa", "private/a/", "private%5Ca"]
+    others = ["a%20b", "private/a/b", "private/a%2Fb", "a//private/a", "Password", "private%3Fa"]
+    async with protected(server) as web:
+        found = {
+            path: challenge(answer)["scope"] if answer.status == 403 else answer.status
+            for path in (*fixed, *below, *others)
+            for answer in [await ask(web, "ann", "resources/read", uri=f"files:///{path}")]
+        }
+
+    expected = dict.fromkeys(fixed, "admin mcp") | dict.fromkeys(below, "mcp owner") | dict.fromkeys(others, 200)
+    assert expected == found
+
+
+@spec("2025-11-25", "basic/authorization#access-token-usage")
 async def test_a_subscription_needs_the_scopes_of_what_it_is_for() -> None:
     async with protected() as web:
         filters = {"resourceSubscriptions": ["file:secret", "file:other"]}
