@@ -66,13 +66,19 @@ def _has_many_marks(value: str) -> bool:
     """Whether a value has more than `MAX_MARKS` combining marks in a row."""
     if value.isascii():
         return False
+    marks = {each: _count_marks(each) for each in set(value)}
     count = 0
     for each in value:
-        parts = unicodedata.normalize("NFKD", each)  # some characters stand for several marks
-        count = count + len(parts) if unicodedata.combining(parts[0]) else 0
+        count = count + marks[each] if marks[each] else 0
         if count > MAX_MARKS:
             return True
     return False
+
+
+def _count_marks(character: str) -> int:
+    """Return how many characters a combining mark stands for; 0 if it is none."""
+    parts = unicodedata.normalize("NFKD", character)
+    return len(parts) if unicodedata.combining(parts[0]) else 0
 
 
 def _stays_below(value: str) -> bool:
