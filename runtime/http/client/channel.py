@@ -20,6 +20,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
+from anyio.lowlevel import checkpoint
 from msgspec import Struct
 
 from mcpgen.runtime.errors import McpgenError, RequestLost, TransportClosed
@@ -293,6 +294,7 @@ class HttpChannel:
                 message, session = self._queue.popleft()
                 await self._send_message(message, session)
                 self._release(len(message.body))
+                await checkpoint()  # the answers of a lost session are dropped without waiting
             self._queued = anyio.Event()
             await self._queued.wait()
 
