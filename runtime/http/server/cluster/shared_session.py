@@ -103,7 +103,7 @@ class SharedHttpSession(HttpSession):
         kept_until: When the record expires at the earliest, by the application's clock.
         on_unheard: Called with the id of the session and a message that its home has not taken.
         missed: Changes that were made while the record is read again, because another worker has changed it: the
-            client may have subscribed to them. None at other times.
+            client may have subscribed to them, or unsubscribed. None at other times.
     """
 
     def __init__(
@@ -227,7 +227,7 @@ class SharedHttpSession(HttpSession):
 
     def notify_change(self, method: str, uri: str | None) -> None:
         """Send the notification of a change, at the home; each worker is told of the change."""
-        if self.is_home and not self.note_missed(method, uri):
+        if self.is_home and not self._note(method, uri):
             super().notify_change(method, uri)
 
     @property
@@ -235,12 +235,16 @@ class SharedHttpSession(HttpSession):
         """Whether the client has opened the stream of the session, or relies on hearing of resources there."""
         return self.get_stream.is_reachable or bool(self.session.subscriptions.uris)
 
-    def note_missed(self, method: str, uri: str | None) -> bool:
+    def note_missed(self, method: str, uri: str | None) -> None:
+        """Note a change that `notify_change` has not sent, if the client may have subscribed to it meanwhile."""
+        if self.is_home and not wants_change(self.session, method, uri):
+            self._note(method, uri)
+
+    def _note(self, method: str, uri: str | None) -> bool:
         """Note a change if it is not known now whether the client wants it; return whether that is so."""
-        if self.missed is None or not self.is_home or wants_change(self.session, method, uri):
+        if self.missed is None or len(self.missed) >= _MAX_MISSED:
             return False
-        if len(self.missed) < _MAX_MISSED:
-            self.missed[method, uri] = None
+        self.missed[method, uri] = None
         return True
 
     def _declare(self, params: Raw | UnsetType) -> None:

@@ -364,6 +364,27 @@ async def test_a_change_just_after_a_subscription_at_another_worker_is_told(work
     assert [] == [each for each in stream.pending if each.data]
 
 
+@pytest.mark.slow
+async def test_a_change_just_after_the_end_of_a_subscription_at_another_worker_is_not_told() -> None:
+    shared = SlowReads()
+    server = demo()
+    async with running(server, lambda: shared) as workers:
+        client = await workers.client(0).shake_hands()
+        stream = await client.listen().begun()
+        for name in ("a", "b"):
+            await client.result("resources/subscribe", f'"uri":"note://{name}"')
+        await called(workers.at(1, client), "add", '{"a":1,"b":1}')
+        shared.seconds = 0.1
+        await workers.at(1, client).result("resources/unsubscribe", '"uri":"note://a"')
+        for name in ("a", "b"):
+            await workers.front.apps[2]._engine.notify_change("notifications/resources/updated", f"note://{name}")
+        said = await stream.message()
+        await anyio.sleep(0.3)
+
+    assert "note://b" == said["params"]["uri"]
+    assert [] == [each for each in stream.pending if each.data]
+
+
 async def test_a_change_waits_for_a_client_that_has_not_opened_its_stream(cluster: Callable[[], Cluster]) -> None:
     async with running(demo(), cluster) as workers:
         client = await workers.client(0).shake_hands()
