@@ -227,9 +227,9 @@ def _matched_by(validator: object) -> FindTexts | None:
             found = _in_keys
         elif isinstance(each, list | tuple):
             left += [(one, is_of_keys) for one in cast("list[object] | tuple[object, ...]", each)]
-        inside: tuple[Any, ...] = getattr(type(each), "__attrs_attrs__", ())
-        for field in inside:
-            left.append((getattr(each, field.name, None), is_of_keys or field.name == "key_validator"))
+        else:
+            inside: tuple[Any, ...] = getattr(type(each), "__attrs_attrs__", ())
+            left += [(getattr(each, one.name, None), is_of_keys or one.name == "key_validator") for one in inside]
     return found
 
 
