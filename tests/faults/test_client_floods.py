@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
+from msgspec import structs
 
 from mcpgen import ClientLimits, RequestTimedOut, TransportClosed
 from mcpgen.runtime.protocol.newest import models
@@ -94,7 +95,8 @@ async def test_a_flood_of_notifications_delays_an_answer_and_no_more(kind: str, 
     put(flood * {count})
     serve()
     """
-    async with attacked(code, revision, log=print_nothing, roots=[]) as client:
+    limits = structs.replace(LIMITS, call_seconds=PATIENCE_SECONDS)
+    async with attacked(code, revision, log=print_nothing, roots=[], limits=limits) as client:
         assert "ok" == words(await client.call_tool("x"))
         assert "ok" == words(await client.call_tool("x"))
 
