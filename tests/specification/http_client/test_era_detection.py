@@ -110,7 +110,7 @@ async def test_whatever_is_no_error_of_today_leads_to_a_greeting_on_the_spot(sta
 @spec("2026-07-28", "basic/transports/streamable-http#backward-compatibility")
 async def test_the_probe_is_given_up_when_the_greeting_is_answered_first() -> None:
     async with played() as server:
-        connecting = start(server, limits=ClientLimits(probe_seconds=0.02))
+        connecting = start(server, limits=ClientLimits(probe_seconds=0.5))  # `initialize` has five times as long
         probe = await server.hear(method="server/discover")
         await greeted(server, "2025-11-25")
         client = await connecting.outcome()
