@@ -95,8 +95,8 @@ class FunctionRegistry:
         self.cache_hints: CacheHints = {}
         self.on_change: Callable[[tuple[str, ...]], object] = _ignore
         self.has_scopes: bool = False
-        self._spelled_entries: Mapping[str, FixedResource] = {}
-        self._spelled: Mapping[str, frozenset[str]] = {}
+        # The fixed resources, and the scopes of their plain spellings: one attribute, because threads may share it.
+        self._spelled: tuple[Mapping[str, FixedResource], Mapping[str, frozenset[str]]] = ({}, {})
         self._page_size = page_size
         self._is_strict = is_strict
         self._applied_rules = self.visibility.rules
@@ -168,17 +168,19 @@ class FunctionRegistry:
 
         if is_plain(uri):
             return NO_SCOPES
-        if self._spelled_entries is not self.resources.entries:
-            self._spelled_entries = self.resources.entries
-            fixed = {each: self.resources.scopes(each) for each in self._spelled_entries}
-            self._spelled = {plain(each): scopes for each, scopes in fixed.items() if scopes}
+        entries = self.resources.entries
+        if self._spelled[0] is not entries:
+            scopes_of: dict[str, frozenset[str]] = {}
+            for each in entries:
+                scopes_of[plain(each)] = scopes_of.get(plain(each), NO_SCOPES) | self.resources.scopes(each)
+            self._spelled = entries, scopes_of
         spelling = plain(uri)
-        needed = self._spelled.get(spelling, NO_SCOPES)
-        for key, each in self.templates.entries.items():
+        needed = self._spelled[1].get(spelling, NO_SCOPES)
+        for key, template in self.templates.entries.items():
             if key == found:
                 break
             scopes = self.templates.scopes(key)
-            if scopes and covers(each.template, spelling):
+            if scopes and covers(template.template, spelling):
                 needed |= scopes
         return needed
 

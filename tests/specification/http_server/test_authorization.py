@@ -558,6 +558,14 @@ async def test_another_spelling_of_a_uri_needs_the_same_scopes() -> None:
     def password() -> str:
         return "1234"
 
+    @server.resource("files:///both", scopes=["admin"])
+    def both() -> str:
+        return "5678"
+
+    @server.resource("files:///both/", scopes=["owner"])
+    def both_again() -> str:
+        return "5678"
+
     @server.resource("files:///private/{name}", scopes=["owner"])
     def private(name: str) -> str:
         return name
@@ -572,12 +580,12 @@ async def test_another_spelling_of_a_uri_needs_the_same_scopes() -> None:
     async with protected(server) as web:
         found = {
             path: challenge(answer)["scope"] if answer.status == 403 else answer.status
-            for path in (*fixed, *below, *others)
+            for path in (*fixed, "%62oth", *below, *others)
             for answer in [await ask(web, "ann", "resources/read", uri=f"files:///{path}")]
         }
 
     expected = dict.fromkeys(fixed, "admin mcp") | dict.fromkeys(below, "mcp owner") | dict.fromkeys(others, 200)
-    assert expected == found
+    assert expected | {"%62oth": "admin mcp owner"} == found
 
 
 @spec("2025-11-25", "basic/authorization#access-token-usage")
