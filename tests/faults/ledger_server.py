@@ -7,15 +7,13 @@ import json
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, Any
+import threading
+from typing import Any
 
 import anyio
 
 from mcpgen import Context, Limits, Server
 from mcpgen.runtime.transports.spawner import open_spawner
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 LIMITS: dict[str, Any] = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
 FORM: dict[str, object] = {"type": "object", "properties": {"name": {"type": "string"}}}
@@ -76,11 +74,19 @@ def tell() -> None:
     os.write(2, json.dumps(server._engine.ledger.by_kind()).encode() + b"\n")
 
 
-def tell_soon(_signal: int, _frame: FrameType | None) -> None:
-    # Not at once: the signal may come while a request that has just been answered is still open.
-    asyncio.get_running_loop().call_soon_threadsafe(tell)
+def tell_at_signals(loop: asyncio.AbstractEventLoop) -> None:
+    # In a thread of its own: a handler of signals does not run if the main thread is just about to wait for input.
+    while True:
+        signal.sigwait({signal.SIGUSR1})
+        # Not at once: the signal may come while a request that has just been answered is still open.
+        loop.call_soon_threadsafe(tell)
+
+
+async def main() -> None:
+    threading.Thread(target=tell_at_signals, args=(asyncio.get_running_loop(),), daemon=True).start()
+    await server.run_async()
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGUSR1, tell_soon)
-    server.run()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})  # in all threads, which inherit it
+    asyncio.run(main())
