@@ -299,7 +299,7 @@ def main() -> None:
     if "events" in GIVEN:
         options["events"] = MemoryEventStore(**GIVEN["events"])
     if "MCPGEN_REDIS" in os.environ:
-        options["cluster"] = Redis(os.environ["MCPGEN_REDIS"])
+        options["cluster"] = Redis(os.environ["MCPGEN_REDIS"], timeout_seconds=10)
     uvicorn_server.serve_http(server, "127.0.0.1:0", options)
 
 

@@ -35,7 +35,8 @@ def closing(app: Application) -> Any:
 def main(file: str) -> None:
     """Serve until SIGTERM."""
     server = cast("Server", _load_server(file, is_debug=False))
-    uvicorn_server.serve_http(server, "127.0.0.1:0", {"cluster": Redis(os.environ["MCPGEN_REDIS"])}, closing)
+    cluster = Redis(os.environ["MCPGEN_REDIS"], timeout_seconds=10)
+    uvicorn_server.serve_http(server, "127.0.0.1:0", {"cluster": cluster}, closing)
 
 
 if __name__ == "__main__":

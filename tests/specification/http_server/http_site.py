@@ -11,6 +11,7 @@ import anyio
 from mcpgen import Redis
 from mcpgen.runtime.transports.spawner import is_asyncio, open_group
 from tests.harness.worker_front import WorkerFront
+from tests.patience import BUSY_SECONDS
 from tests.specification.http_server.asgi_exchange import PATIENCE_SECONDS, Lifespan, Web
 from tests.specification.http_server.http_recorder import Overseer
 
@@ -71,7 +72,7 @@ def application(server: Server, options: dict[str, Any]) -> Any:
         return WorkerFront(server, WORKERS, **options)
     REDIS.command("FLUSHALL")
     url = REDIS.url
-    return WorkerFront(server, WORKERS, lambda: Redis(url), **options)
+    return WorkerFront(server, WORKERS, lambda: Redis(url, timeout_seconds=BUSY_SECONDS), **options)
 
 
 @asynccontextmanager

@@ -17,6 +17,7 @@ from mcpgen.runtime.server.cluster.fair_gate import requester
 from mcpgen.runtime.server.cluster.message_pieces import MessagePieces
 from mcpgen.runtime.server.cluster.worker_messages import Piece, PieceTaken, SessionChanged, decode_message
 from tests.harness.redis_servers import needs_redis, redis_server
+from tests.patience import BUSY_SECONDS
 from tests.runtime.http.cluster.test_shared_sessions import called, demo, status
 from tests.runtime.http.cluster.workers import Workers, eventually, running
 from tests.specification.http_server.http_clients import BOTH, JSON, initialize
@@ -36,7 +37,7 @@ SMALL_BUFFERS = "client-output-buffer-limit", "pubsub 3mb 2mb 60"
 @pytest.mark.slow
 async def test_large_messages_of_one_client_do_not_end_the_streams_of_others(kind: str, tmp_path: Path) -> None:
     with redis_server(tmp_path, f"--{SMALL_BUFFERS[0]}", SMALL_BUFFERS[1]) as redis:
-        async with running(demo(), lambda: Redis(redis.url), workers=2) as workers:
+        async with running(demo(), lambda: Redis(redis.url, timeout_seconds=BUSY_SECONDS), workers=2) as workers:
             revision = "2025-03-26" if "batch" in kind else "2025-11-25"
             client, other = [await workers.client(each, revision).shake_hands() for each in (0, 1)]
             await other.result("resources/subscribe", '"uri":"note://a"')

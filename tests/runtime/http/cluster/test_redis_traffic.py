@@ -10,6 +10,7 @@ import redis as library
 
 from mcpgen import HttpLimits, Redis, Server
 from tests.harness.redis_servers import RedisServer, needs_redis
+from tests.patience import BUSY_SECONDS
 from tests.runtime.http.cluster.workers import running
 
 if TYPE_CHECKING:
@@ -63,7 +64,9 @@ def adder() -> Server:
 async def test_plain_calls_in_known_sessions_send_nothing(redis: RedisServer, admin: Any) -> None:
     calls = 1500
     unlimited = HttpLimits(rate_limit=None)
-    async with running(adder(), lambda: Redis(redis.url), WORKERS, limits=unlimited) as workers:
+    async with running(
+        adder(), lambda: Redis(redis.url, timeout_seconds=BUSY_SECONDS), WORKERS, limits=unlimited
+    ) as workers:
         client = await workers.client(0).shake_hands()
         known = [workers.at(each, client) for each in range(WORKERS)]
         for each in known:

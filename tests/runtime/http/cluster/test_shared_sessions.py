@@ -12,6 +12,7 @@ import pytest
 
 from mcpgen import Cluster, Context, HttpLimits, Limits, MemoryCluster, Server, UsageError
 from tests.harness.redis_servers import RedisServer, needs_redis
+from tests.patience import BUSY_SECONDS
 from tests.runtime.http.cluster.workers import Workers, eventually, running
 from tests.specification.http_server.http_clients import (
     BOTH,
@@ -539,7 +540,7 @@ async def _has_revision(workers: Workers, client: Any, revision: str) -> bool:
 async def test_after_a_flush_a_session_is_unknown_and_a_new_one_works(redis: RedisServer) -> None:
     from mcpgen import Redis
 
-    async with running(demo(), lambda: Redis(redis.url)) as workers:
+    async with running(demo(), lambda: Redis(redis.url, timeout_seconds=BUSY_SECONDS)) as workers:
         client = await workers.client(0).shake_hands()
         assert [200] * 3 == [await status(workers.at(each, client)) for each in range(3)]
         redis.command("FLUSHALL")

@@ -108,4 +108,4 @@ def note() -> str:
     return "text"
 
 
-app = server.asgi(cluster=Redis(REDIS) if REDIS else None)
+app = server.asgi(cluster=Redis(REDIS, timeout_seconds=10) if REDIS else None)

@@ -6,7 +6,8 @@ import asyncio
 import subprocess
 import sys
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import anyio
 import anyio.lowlevel
@@ -42,7 +43,10 @@ def another(request: pytest.FixtureRequest) -> Callable[[], Cluster]:
         return lambda: shared
     running: RedisServer = request.getfixturevalue("server")
     running.command("FLUSHALL")
-    return lambda: Redis(running.url)
+    return lambda: patient(running.url)
+
+
+patient: Final = partial(Redis, timeout_seconds=PATIENCE_SECONDS)
 
 
 @asynccontextmanager
@@ -202,7 +206,7 @@ def limited(request: pytest.FixtureRequest) -> NewLimited:
         return lambda **limits: MemoryCluster(event_limits=EventLimits(**limits))
     running: RedisServer = request.getfixturevalue("server")
     running.command("FLUSHALL")
-    return lambda **limits: Redis(running.url, event_limits=EventLimits(**limits))
+    return lambda **limits: patient(running.url, event_limits=EventLimits(**limits))
 
 
 async def stored(cluster: Cluster, stream: str, after: int = 0, key: str = "{s}:events") -> list[int] | None:
@@ -315,7 +319,7 @@ async def test_streams_expire(limited: NewLimited) -> None:
 async def test_nothing_is_left_of_events_that_nothing_is_added_to(server: RedisServer) -> None:
     server.command("FLUSHALL")
     limits = EventLimits(lifetime_seconds=0.1)
-    async with opened(lambda: Redis(server.admin_url, event_limits=limits)) as one:
+    async with opened(lambda: patient(server.admin_url, event_limits=limits)) as one:
         assert isinstance(one, Redis)
         await one.add_events("{s}:events", [("a.s.1", 1, b"x"), ("b.s.1", 1, b"x"), ("b.s.1", 2, b"x")])
         keys = await one._client.keys("*")
@@ -329,7 +333,7 @@ async def test_nothing_is_left_of_events_that_nothing_is_added_to(server: RedisS
 async def test_the_index_of_events_holds_what_is_stored(server: RedisServer) -> None:
     server.command("FLUSHALL")
     limits = EventLimits(max_bytes=20 * 420, max_streams=6, max_events_per_stream=5)
-    async with opened(lambda: Redis(server.url, event_limits=limits)) as one:
+    async with opened(lambda: patient(server.url, event_limits=limits)) as one:
         assert isinstance(one, Redis)
         for number in range(1, 200):
             await one.add_events("{s}:e", [(f"{number % 3}.s.{number % 11}", number, b"x" * (number * 37 % 600))])
@@ -366,7 +370,7 @@ async def test_levels_are_raised_by_all_workers_and_fall(another: Callable[[], C
 async def test_a_listener_is_told_that_its_connection_broke(server: RedisServer) -> None:
     listens, failed = anyio.Event(), anyio.Event()
 
-    async with opened(lambda: Redis(server.url)) as one, anyio.create_task_group() as tasks:
+    async with opened(lambda: patient(server.url)) as one, anyio.create_task_group() as tasks:
 
         async def listen() -> None:
             with pytest.raises(ClusterUnavailable):
@@ -382,7 +386,7 @@ async def test_a_listener_is_told_that_its_connection_broke(server: RedisServer)
 @needs_redis
 @pytest.mark.slow
 async def test_an_operation_ends_within_its_time_limit(server: RedisServer) -> None:
-    async with opened(lambda: Redis(server.url, timeout_seconds=0.2)) as one:
+    async with opened(lambda: Redis(server.url, timeout_seconds=1)) as one:
         assert {} == await one.read("k")
         with server.paused():
             for operate in (one.read("k"), one.create("k", {}, 1), one.send("c", b""), one.keep(["k"], 1)):
@@ -394,7 +398,7 @@ async def test_an_operation_ends_within_its_time_limit(server: RedisServer) -> N
 
 @needs_redis
 async def test_a_full_server_is_one_that_cannot_be_written(server: RedisServer) -> None:
-    async with opened(lambda: Redis(server.url)) as one:
+    async with opened(lambda: patient(server.url)) as one:
         server.command("CONFIG", "SET", "maxmemory", "1")
         try:
             with pytest.raises(ClusterUnavailable, match="maxmemory"):
@@ -411,7 +415,7 @@ async def test_the_rights_that_the_guide_names_for_workers_are_enough_and_no_mor
     url = server.admin_url.replace("//", "//without-tasks:secret@")
 
     limits = EventLimits(max_events_per_stream=2, max_bytes=350)
-    async with opened(lambda: Redis(url, event_limits=limits)) as one:
+    async with opened(lambda: patient(url, event_limits=limits)) as one:
         async with anyio.create_task_group() as tasks:
             server.command("SCRIPT", "FLUSH")
 
@@ -499,7 +503,7 @@ async def test_an_operation_of_one_client_waits_for_few_of_another_client(server
         await cluster.read("k")
         ended.append(owner)
 
-    async with opened(lambda: Redis(server.url, max_connections=3)) as cluster, anyio.create_task_group() as group:
+    async with opened(lambda: patient(server.url, max_connections=3)) as cluster, anyio.create_task_group() as group:
         for _ in range(200):
             group.start_soon(read, cluster, "many")
         await anyio.lowlevel.checkpoint()

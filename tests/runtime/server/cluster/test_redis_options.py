@@ -44,7 +44,7 @@ def server(tmp_path: Path) -> Generator[RedisServer]:
 
 @asynccontextmanager
 async def opened(url: str, **options: Any) -> AsyncGenerator[Redis]:
-    cluster = Redis(url, **options)
+    cluster = Redis(url, timeout_seconds=PATIENCE_SECONDS, **options)
     await cluster.open()
     try:
         with anyio.fail_after(PATIENCE_SECONDS):
