@@ -8,7 +8,8 @@ event loop through another socket. After the end of the event loop, a second thr
 to exit, and ends the process if only threads that were started meanwhile keep it alive.
 
 A process that a function forks, such as one of `multiprocessing`, inherits the socket of the watchdog. A signal to it
-must end it alone, so it handles signals as before the block.
+must end it alone, so it handles signals as before the block. It may get one before it can see to that, so signals are
+blocked during the fork.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ _WORKER: Final = "AnyIO worker thread"  # runs a function that is not async
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
+_FORKING: Final = threading.local()  # `mask`: which signals a thread that forks had blocked
+
 _LOG = logging.getLogger("mcpgen.serving")
 
 
@@ -84,7 +87,11 @@ class GracefulShutdown:
         if threading.current_thread() is threading.main_thread():
             if not GracefulShutdown._has_fork_handler and hasattr(os, "register_at_fork"):
                 GracefulShutdown._has_fork_handler = True
-                os.register_at_fork(after_in_child=GracefulShutdown._release_in_child)
+                os.register_at_fork(
+                    before=GracefulShutdown._block_signals,
+                    after_in_parent=GracefulShutdown._unblock_signals,
+                    after_in_child=GracefulShutdown._release_in_child,
+                )
             GracefulShutdown._active.append(self)
             for each in _SIGNALS:
                 if signal.getsignal(each) is not signal.SIG_IGN:
@@ -123,12 +130,22 @@ class GracefulShutdown:
         self._shorten_deadline(seconds)
         _send(self._watchdog_writer, 0)
 
+    @staticmethod
+    def _block_signals() -> None:
+        # Of this thread; the parent's other threads still get signals.
+        _FORKING.mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+
+    @staticmethod
+    def _unblock_signals() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, _FORKING.mask)
+
     @classmethod
     def _release_in_child(cls) -> None:
         if cls._active:
             signal.set_wakeup_fd(-1)
         while cls._active:
             cls._active.pop()._restore_handlers()  # noqa: SLF001 (of this class)
+        cls._unblock_signals()
 
     def _restore_handlers(self) -> None:
         for each, handler in self._handlers.items():

@@ -188,6 +188,14 @@ def test_a_signal_to_a_forked_child_ends_the_child_alone(served: Served) -> None
         os.kill(child, signal.SIGKILL)
 
 
+def test_a_signal_to_a_child_that_was_just_forked_ends_the_child_alone(served: Served) -> None:
+    served.ask("terminate", 200)
+    assert {"id": 1, "done": [-signal.SIGTERM]} == served.answer()
+
+    served.ask("echo", number=2)
+    assert {"id": 2, "done": None} == served.answer()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_an_idle_server(served: Served, number: signal.Signals) -> None:
     served.ask("echo")
