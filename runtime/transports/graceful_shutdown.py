@@ -6,6 +6,10 @@ in a blocked event loop cannot run, so a thread, the watchdog, keeps the time an
 through a socket that the interpreter's C handler writes to, which works while the main thread is blocked. It wakes the
 event loop through another socket. After the end of the event loop, a second thread waits until the interpreter begins
 to exit, and ends the process if only threads that were started meanwhile keep it alive.
+
+A process that a function forks, such as one of `multiprocessing`, inherits the socket of the watchdog. A signal to it
+must end it alone, so it handles signals as before the block. It may get one before it can see to that, so signals are
+blocked during the fork.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 import anyio
 
@@ -44,6 +48,8 @@ _WORKER: Final = "AnyIO worker thread"  # runs a function that is not async
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
+_FORKING: Final = threading.local()  # `mask`: which signals a thread that forks had blocked
+
 _LOG = logging.getLogger("mcpgen.serving")
 
 
@@ -56,6 +62,9 @@ class GracefulShutdown:
     Args:
         shutdown_seconds: From a signal to the end of the process at the latest.
     """
+
+    _active: ClassVar[list[GracefulShutdown]] = []  # those that handle signals, oldest first
+    _has_fork_handler: ClassVar[bool] = False
 
     def __init__(self, shutdown_seconds: float = SHUTDOWN_SECONDS) -> None:
         self._shutdown_seconds = shutdown_seconds
@@ -76,6 +85,14 @@ class GracefulShutdown:
         self._threads_before = set(threading.enumerate())
         self._watchdog.start()
         if threading.current_thread() is threading.main_thread():
+            if not GracefulShutdown._has_fork_handler and hasattr(os, "register_at_fork"):
+                GracefulShutdown._has_fork_handler = True
+                os.register_at_fork(
+                    before=GracefulShutdown._block_signals,
+                    after_in_parent=GracefulShutdown._unblock_signals,
+                    after_in_child=GracefulShutdown._release_in_child,
+                )
+            GracefulShutdown._active.append(self)
             for each in _SIGNALS:
                 if signal.getsignal(each) is not signal.SIG_IGN:
                     self._handlers[each] = signal.signal(each, self._on_signal)
@@ -87,8 +104,9 @@ class GracefulShutdown:
         self._is_over = True
         _send(self._watchdog_writer, 0)
         self._watchdog.join()
-        for each, handler in self._handlers.items():
-            signal.signal(each, handler if handler is not None else signal.SIG_DFL)
+        if self in GracefulShutdown._active:  # not in a forked child
+            self._restore_handlers()
+            GracefulShutdown._active.remove(self)
         for each_socket in (self._watchdog_reader, self._watchdog_writer, self._loop_reader, self._loop_writer):
             each_socket.close()
         left = [each for each in threading.enumerate() if each not in self._threads_before and not each.daemon]
@@ -111,6 +129,27 @@ class GracefulShutdown:
         """End the process in any case, unless the block is left within *seconds*."""
         self._shorten_deadline(seconds)
         _send(self._watchdog_writer, 0)
+
+    @staticmethod
+    def _block_signals() -> None:
+        # Of this thread; the parent's other threads still get signals.
+        _FORKING.mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+
+    @staticmethod
+    def _unblock_signals() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, _FORKING.mask)
+
+    @classmethod
+    def _release_in_child(cls) -> None:
+        if cls._active:
+            signal.set_wakeup_fd(-1)
+        while cls._active:
+            cls._active.pop()._restore_handlers()  # noqa: SLF001 (of this class)
+        cls._unblock_signals()
+
+    def _restore_handlers(self) -> None:
+        for each, handler in self._handlers.items():
+            signal.signal(each, handler if handler is not None else signal.SIG_DFL)
 
     def _shorten_deadline(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds

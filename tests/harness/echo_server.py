@@ -75,6 +75,18 @@ async def fork(_: Any) -> int:
     return process.pid or 0
 
 
+async def terminate(times: int) -> list[int | None]:
+    """Start *times* processes, one after the other, and end each at once; return their different statuses."""
+    statuses = set()
+    for _ in range(times):
+        process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+        process.start()
+        process.terminate()
+        process.join()
+        statuses.add(process.exitcode)
+    return [*statuses]
+
+
 async def wait(_: Any) -> None:
     try:
         say("waiting")
@@ -131,6 +143,7 @@ DOING: dict[str, Callable[[Any], Awaitable[Any]]] = {
     "length": length,
     "print": printing,
     "swallow": swallow,
+    "terminate": terminate,
     "wait": wait,
 }
 

@@ -19,6 +19,7 @@ import pytest
 from mcpgen.runtime.protocol.framing import LineFramer
 from mcpgen.runtime.transports import stdio_server
 from tests.harness import echo_server
+from tests.harness.child_programs import is_alive
 from tests.patience import BUSY_SECONDS, PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -168,6 +169,31 @@ def test_a_forked_child_does_not_keep_the_streams_open(served: Served) -> None:
         assert ([served.stdout], b"") == (ready, os.read(served.stdout, 100))
     finally:
         os.kill(child, signal.SIGKILL)
+
+
+@on_linux
+def test_a_signal_to_a_forked_child_ends_the_child_alone(served: Served) -> None:
+    served.ask("fork")
+    child = served.answer()["done"]
+    try:
+        os.kill(child, signal.SIGTERM)  # as `multiprocessing.Pool` does at its end
+
+        until = time.monotonic() + PATIENCE_SECONDS
+        while is_alive(child):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        served.ask("echo", number=2)
+        assert {"id": 2, "done": None} == served.answer()
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+def test_a_signal_to_a_child_that_was_just_forked_ends_the_child_alone(served: Served) -> None:
+    served.ask("terminate", 200)
+    assert {"id": 1, "done": [-signal.SIGTERM]} == served.answer()
+
+    served.ask("echo", number=2)
+    assert {"id": 2, "done": None} == served.answer()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
