@@ -39,8 +39,9 @@ if TYPE_CHECKING:
     from mcpgen.runtime.client.pending_request import PendingRequest
     from mcpgen.runtime.client.subscriptions import ChangeStream
     from mcpgen.runtime.protocol.messages import RequestId
+    from mcpgen.runtime.transports.auto_reset_event import AutoResetEvent
 
-__all__ = ["Changes", "LISTEN", "OnBreak", "SUBSCRIBE", "UNSUBSCRIBE"]
+__all__ = ["Changes", "LISTEN", "OnBreak", "OnEnd", "SUBSCRIBE", "UNSUBSCRIBE"]
 
 LISTEN: Final = "subscriptions/listen"
 SUBSCRIBE: Final = "resources/subscribe"
@@ -58,6 +59,9 @@ _MAX_ATTEMPTS: Final = 5
 OnBreak: TypeAlias = "Callable[[Changes], None] | None"
 """Called when the stream of a stateless server breaks; for a caller that does not iterate."""
 
+OnEnd: TypeAlias = "Callable[[], object] | None"
+"""Called when a stream ends in any way; for a caller that does not iterate, and does not open it again."""
+
 
 class Changes:
     """The changes that a server reports, within an ``async with`` block. One task iterates over them.
@@ -72,6 +76,9 @@ class Changes:
         subscribe: Sends `resources/subscribe` to a server of a handshake revision.
         extensions: The members of the filter that belong to extensions.
         on_break: Called when the stream of a stateless server breaks; for a caller that does not iterate.
+
+    Attributes:
+        on_end: Called when the stream ends in any way; for a caller that does not iterate, and does not open it again.
     """
 
     def __init__(
@@ -88,6 +95,7 @@ class Changes:
         self._subscribe = subscribe
         self._extensions: Mapping[str, Any] = extensions or {}
         self._on_break = on_break
+        self.on_end: OnEnd = None
         self._opened: ChangeStream | None = None
         self._request: PendingRequest | None = None
         self._subscribed: list[str] = []
@@ -148,7 +156,7 @@ class Changes:
         try:
             if server.era == "stateless":
                 await self._open_stream(self._opened, server.revision)
-                if self._on_break is None:
+                if self._on_break is None and self.on_end is None:
                     session.subscriptions.renewals[self._renew_unread] = None
             else:
                 await self._share_session(self._opened)
@@ -267,7 +275,13 @@ class Changes:
         return self._opened
 
     def _new_stream(self, wanted: SubscriptionFilter) -> ChangeStream:
-        return self._session.subscriptions.new_stream(wanted, auto_reset_event(), self._failed)
+        event = auto_reset_event()
+        event = event if self.on_end is None else _ReportingEvent(event, self._state_changed)
+        return self._session.subscriptions.new_stream(wanted, event, self._failed)
+
+    def _state_changed(self) -> None:
+        if self.on_end is not None and self.is_closed:
+            self.on_end()
 
     def _failed(self, failure: Exception) -> None:
         opened = self._opened
@@ -378,6 +392,24 @@ class Changes:
                 # The response is not awaited: this task may be cancelled, and the server may be slow.
                 session.forget(session.send(UNSUBSCRIBE, msgspec.json.encode({"uri": uri})))
         self._subscribed.clear()
+
+
+class _ReportingEvent:
+    """An event that calls a function each time that it is set."""
+
+    def __init__(self, event: AutoResetEvent, on_set: Callable[[], None]) -> None:
+        self._event = event
+        self._on_set = on_set
+
+    def set(self) -> None:
+        self._event.set()
+        self._on_set()
+
+    async def wait(self) -> None:
+        await self._event.wait()
+
+    async def wait_at_most(self, seconds: float) -> bool:
+        return await self._event.wait_at_most(seconds)
 
 
 def _is_broken(failure: Exception) -> bool:

@@ -127,6 +127,10 @@ class TaskWait:
     def notify(self, found: DescribedTask) -> None:
         """Take the state from a notification."""
         self.found = found
+        self.wake()
+
+    def wake(self) -> None:
+        """End `sleep`, now or in this round."""
         self.event.set()
 
     def unanswered(self, found: DescribedTask) -> dict[str, Raw]:

@@ -262,8 +262,8 @@ class ToolTasks:
             return None
         with suppress(RequestRefused, RequestTimedOut, RequestLost, UnsupportedByPeer):  # a lost server fails the poll
             wanted = bindings.SubscriptionFilter(task_ids=[task_id])
-            # If the stream breaks, `_watch` has to poll from then on.
-            listen = self._engine.listen(SubscriptionFilter(), [wanted], on_break=lambda _: wait.event.set())
+            # Once the stream has ended, `_watch` has to poll; if the connection has, the poll raises the reason.
+            listen = self._engine.listen(SubscriptionFilter(), [wanted], on_end=wait.wake)
             with self._engine.connection.deadlines.limit(min(_ACKNOWLEDGE_SECONDS, wait.request_seconds())):
                 changes = await stack.enter_async_context(listen)
                 accepted = changes.accepted.get("taskIds")
