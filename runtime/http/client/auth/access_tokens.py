@@ -117,6 +117,7 @@ class AccessTokens:
         self._nonce: str | None = None
         self._metadata_url: str | None = None  # of the resource, as a challenge has named it last
         self._is_loaded = False
+        self._is_unsaved = False  # whether the store has other tokens, because it failed
         self._is_closed = False
         self._has_no_server = False  # whether no authorization server was found, and no person can be asked
         self._refused = ""  # the last access token that was refused although it was new
@@ -251,6 +252,7 @@ class AccessTokens:
         """Replace tokens that have expired, if that needs no login; otherwise forget them, so that the server asks."""
         if await self._adopt_newer(expired):
             return
+        expired = await self._newest(expired) or expired
         if expired.resource is None and not self._allows_legacy:
             # A refresh would name no resource. Other programs may refresh the tokens, so they stay in the store.
             if expired.has_expired(time.time()):
@@ -270,6 +272,7 @@ class AccessTokens:
         """
         if await self._adopt_newer(refused):
             return
+        refused = await self._newest(refused)
         credentials = self._credentials
         found = await self._discover(challenge)
         if found is None:
@@ -321,6 +324,13 @@ class AccessTokens:
             return False
         self._use(stored)
         return True
+
+    async def _newest(self, used: Tokens | None) -> Tokens | None:
+        """Return what another task or program has stored since *used*, also if it has expired; otherwise *used*.
+
+        Its refresh token may have replaced that of *used*.
+        """
+        return used if self._is_unsaved else await self._stored() or used
 
     # --- tokens
 
@@ -389,7 +399,9 @@ class AccessTokens:
         if tokens is not None and tokens.key is None and self._credentials.dpop == "on":
             raise LoginFailed("the authorization server has not bound the token to the key; pass dpop='auto'")
         self._use(tokens)
+        self._is_unsaved = True
         await self._store.save(self._key, None if tokens is None else msgspec.json.encode(tokens))
+        self._is_unsaved = False
 
     def _use(self, tokens: Tokens | None) -> None:
         self._tokens = tokens
