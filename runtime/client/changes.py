@@ -17,13 +17,7 @@ from mcpgen.runtime.client.declared_methods import unsupported
 from mcpgen.runtime.client.extensions import check_result_type
 from mcpgen.runtime.client.pending_request import fresh_error
 from mcpgen.runtime.client.subscriptions import Change
-from mcpgen.runtime.errors import (
-    McpgenError,
-    RequestLost,
-    RequestRefused,
-    RequestTimedOut,
-    UsageError,
-)
+from mcpgen.runtime.errors import McpgenError, RequestLost, RequestRefused, RequestTimedOut, UsageError
 from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.messages import ErrorResponse
 from mcpgen.runtime.protocol.newest import NEWEST
@@ -41,7 +35,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import RequestId
     from mcpgen.runtime.transports.auto_reset_event import AutoResetEvent
 
-__all__ = ["Changes", "LISTEN", "OnBreak", "OnEnd", "SUBSCRIBE", "UNSUBSCRIBE"]
+__all__ = ["Changes", "LISTEN", "OnBreak", "SUBSCRIBE", "UNSUBSCRIBE"]
 
 LISTEN: Final = "subscriptions/listen"
 SUBSCRIBE: Final = "resources/subscribe"
@@ -59,9 +53,6 @@ _MAX_ATTEMPTS: Final = 5
 OnBreak: TypeAlias = "Callable[[Changes], None] | None"
 """Called when the stream of a stateless server breaks; for a caller that does not iterate."""
 
-OnEnd: TypeAlias = "Callable[[], object] | None"
-"""Called when a stream ends in any way; for a caller that does not iterate, and does not open it again."""
-
 
 class Changes:
     """The changes that a server reports, within an ``async with`` block. One task iterates over them.
@@ -78,7 +69,7 @@ class Changes:
         on_break: Called when the stream of a stateless server breaks; for a caller that does not iterate.
 
     Attributes:
-        on_end: Called when the stream ends in any way; for a caller that does not iterate, and does not open it again.
+        event: Set when anything happens to the stream; for a caller that does not iterate, and opens no stream again.
     """
 
     def __init__(
@@ -95,7 +86,7 @@ class Changes:
         self._subscribe = subscribe
         self._extensions: Mapping[str, Any] = extensions or {}
         self._on_break = on_break
-        self.on_end: OnEnd = None
+        self.event: AutoResetEvent | None = None
         self._opened: ChangeStream | None = None
         self._request: PendingRequest | None = None
         self._subscribed: list[str] = []
@@ -156,7 +147,7 @@ class Changes:
         try:
             if server.era == "stateless":
                 await self._open_stream(self._opened, server.revision)
-                if self._on_break is None and self.on_end is None:
+                if self._on_break is None and self.event is None:
                     session.subscriptions.renewals[self._renew_unread] = None
             else:
                 await self._share_session(self._opened)
@@ -275,13 +266,7 @@ class Changes:
         return self._opened
 
     def _new_stream(self, wanted: SubscriptionFilter) -> ChangeStream:
-        event = auto_reset_event()
-        event = event if self.on_end is None else _ReportingEvent(event, self._state_changed)
-        return self._session.subscriptions.new_stream(wanted, event, self._failed)
-
-    def _state_changed(self) -> None:
-        if self.on_end is not None and self.is_closed:
-            self.on_end()
+        return self._session.subscriptions.new_stream(wanted, self.event or auto_reset_event(), self._failed)
 
     def _failed(self, failure: Exception) -> None:
         opened = self._opened
@@ -392,24 +377,6 @@ class Changes:
                 # The response is not awaited: this task may be cancelled, and the server may be slow.
                 session.forget(session.send(UNSUBSCRIBE, msgspec.json.encode({"uri": uri})))
         self._subscribed.clear()
-
-
-class _ReportingEvent:
-    """An event that calls a function each time that it is set."""
-
-    def __init__(self, event: AutoResetEvent, on_set: Callable[[], None]) -> None:
-        self._event = event
-        self._on_set = on_set
-
-    def set(self) -> None:
-        self._event.set()
-        self._on_set()
-
-    async def wait(self) -> None:
-        await self._event.wait()
-
-    async def wait_at_most(self, seconds: float) -> bool:
-        return await self._event.wait_at_most(seconds)
 
 
 def _is_broken(failure: Exception) -> bool:
