@@ -17,13 +17,7 @@ from mcpgen.runtime.client.declared_methods import unsupported
 from mcpgen.runtime.client.extensions import check_result_type
 from mcpgen.runtime.client.pending_request import fresh_error
 from mcpgen.runtime.client.subscriptions import Change
-from mcpgen.runtime.errors import (
-    McpgenError,
-    RequestLost,
-    RequestRefused,
-    RequestTimedOut,
-    UsageError,
-)
+from mcpgen.runtime.errors import McpgenError, RequestLost, RequestRefused, RequestTimedOut, UsageError
 from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.messages import ErrorResponse
 from mcpgen.runtime.protocol.newest import NEWEST
@@ -39,6 +33,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.client.pending_request import PendingRequest
     from mcpgen.runtime.client.subscriptions import ChangeStream
     from mcpgen.runtime.protocol.messages import RequestId
+    from mcpgen.runtime.transports.auto_reset_event import AutoResetEvent
 
 __all__ = ["Changes", "LISTEN", "OnBreak", "SUBSCRIBE", "UNSUBSCRIBE"]
 
@@ -72,6 +67,9 @@ class Changes:
         subscribe: Sends `resources/subscribe` to a server of a handshake revision.
         extensions: The members of the filter that belong to extensions.
         on_break: Called when the stream of a stateless server breaks; for a caller that does not iterate.
+
+    Attributes:
+        event: Set when anything happens to the stream; for a caller that does not iterate, and opens no stream again.
     """
 
     def __init__(
@@ -88,6 +86,7 @@ class Changes:
         self._subscribe = subscribe
         self._extensions: Mapping[str, Any] = extensions or {}
         self._on_break = on_break
+        self.event: AutoResetEvent | None = None
         self._opened: ChangeStream | None = None
         self._request: PendingRequest | None = None
         self._subscribed: list[str] = []
@@ -148,7 +147,7 @@ class Changes:
         try:
             if server.era == "stateless":
                 await self._open_stream(self._opened, server.revision)
-                if self._on_break is None:
+                if self._on_break is None and self.event is None:
                     session.subscriptions.renewals[self._renew_unread] = None
             else:
                 await self._share_session(self._opened)
@@ -267,7 +266,7 @@ class Changes:
         return self._opened
 
     def _new_stream(self, wanted: SubscriptionFilter) -> ChangeStream:
-        return self._session.subscriptions.new_stream(wanted, auto_reset_event(), self._failed)
+        return self._session.subscriptions.new_stream(wanted, self.event or auto_reset_event(), self._failed)
 
     def _failed(self, failure: Exception) -> None:
         opened = self._opened

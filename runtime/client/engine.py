@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from mcpgen.generated import registry
-from mcpgen.runtime.client.changes import SUBSCRIBE, Changes, OnBreak
+from mcpgen.runtime.client.changes import SUBSCRIBE, Changes
 from mcpgen.runtime.client.declared_methods import DeclaredMethods, Undeclared, unsupported
 from mcpgen.runtime.client.extensions import (
     check_result_type,
@@ -348,7 +348,7 @@ class ClientEngine:
     def _tools_call(self) -> OutgoingRequestCodec:
         return self._request_codecs.get(TOOLS_CALL) or self._request_codec(TOOLS_CALL)
 
-    def listen(self, wanted: SubscriptionFilter, filters: Sequence[Any] = (), on_break: OnBreak = None) -> Changes:
+    def listen(self, wanted: SubscriptionFilter, filters: Sequence[Any] = ()) -> Changes:
         """Return the changes that *wanted* lets through, and listen for the notifications that *filters* select.
 
         Raises:
@@ -356,7 +356,7 @@ class ClientEngine:
             UnsupportedByPeer: The server has not declared the extension.
         """
         more = filters_json(self.session.features.extensions, filters, self.server)
-        return Changes(self.session, wanted, self._subscribe, more, on_break=on_break)
+        return Changes(self.session, wanted, self._subscribe, more)
 
     async def _subscribe(self, uri: str) -> None:
         await self.request_json(SUBSCRIBE, {"uri": uri})

@@ -15,6 +15,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.errors import McpgenError, RequestTimedOut, quoted
+from mcpgen.runtime.transports.auto_reset_event import AutoResetEvent, auto_reset_event
 
 if TYPE_CHECKING:
     from mcpgen.runtime.client.outgoing_requests import OnProgress
@@ -95,7 +96,7 @@ class TaskWait:
     """One wait for a task: its time limit, and what is known of the task.
 
     Attributes:
-        event: Set by a notification.
+        event: Set by a notification, and by the end of the subscription.
         found: The state in the last notification; None if it was read.
         answered: The hashes of the keys of the requests that were answered. The keys can have megabytes.
         rounds: How often requests were answered.
@@ -110,7 +111,7 @@ class TaskWait:
     def __init__(
         self, seconds: float | None, max_seconds: float, on_progress: OnProgress | None, used_seconds: float = 0.0
     ) -> None:
-        self.event: anyio.Event = anyio.Event()
+        self.event: AutoResetEvent = auto_reset_event()
         self.found: DescribedTask | None = None
         self.answered: set[int] = set()
         self.rounds: int = 0

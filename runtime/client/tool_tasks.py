@@ -15,7 +15,6 @@ import time
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import anyio
 import msgspec
 from msgspec import Raw, Struct, UnsetType
 
@@ -237,7 +236,6 @@ class ToolTasks:
         async with AsyncExitStack() as stack:
             changes = await self._subscribe(task_id, wait, stack)
             while True:
-                wait.event = anyio.Event()
                 with self._engine.connection.deadlines.limit(wait.request_seconds()):
                     wait.found = wait.found or await self.get(task_id)
                 found, wait.found = wait.found, None
@@ -262,8 +260,9 @@ class ToolTasks:
             return None
         with suppress(RequestRefused, RequestTimedOut, RequestLost, UnsupportedByPeer):  # a lost server fails the poll
             wanted = bindings.SubscriptionFilter(task_ids=[task_id])
-            # If the stream breaks, `_watch` has to poll from then on.
-            listen = self._engine.listen(SubscriptionFilter(), [wanted], on_break=lambda _: wait.event.set())
+            # When the stream ends, `_watch` has to poll; if the connection has ended, the poll raises the reason.
+            listen = self._engine.listen(SubscriptionFilter(), [wanted])
+            listen.event = wait.event
             with self._engine.connection.deadlines.limit(min(_ACKNOWLEDGE_SECONDS, wait.request_seconds())):
                 changes = await stack.enter_async_context(listen)
                 accepted = changes.accepted.get("taskIds")

@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
+from msgspec import Raw
 
 from mcpgen import (
     ClientLimits,
     Context,
     InvalidPayload,
     Limits,
+    McpgenError,
     RequestError,
     RequestRefused,
     RequestTimedOut,
     Server,
     TaskCancelled,
+    TaskHandle,
     TaskLimits,
     TaskState,
     ToolError,
@@ -281,6 +284,63 @@ async def test_the_keys_of_answered_requests_are_not_kept_until_the_server_takes
         assert "decline None" == (await client.call_tool("ask")).text
 
     assert [0] == kept
+
+
+@pytest.fixture
+def has_slept(monkeypatch: pytest.MonkeyPatch) -> anyio.Event:
+    """Return an event that is set when a wait for a task sleeps, for hours unless it is woken."""
+    event = anyio.Event()
+    sleep = TaskWait.sleep
+
+    async def sleep_noted(wait: TaskWait, seconds: float) -> None:
+        event.set()
+        await sleep(wait, seconds)
+
+    monkeypatch.setattr(TaskWait, "sleep", sleep_noted)
+    monkeypatch.setattr(tool_tasks, "_BACKSTOP_SECONDS", 10_000)
+    return event
+
+
+async def test_a_wait_for_a_task_ends_with_the_client(has_slept: anyio.Event) -> None:
+    failures: list[McpgenError] = []
+
+    async def wait(handle: TaskHandle) -> None:
+        try:
+            await handle.result()
+        except McpgenError as failure:
+            failures.append(failure)
+
+    async with anyio.create_task_group() as group:
+        async with connected(Bakery(), "2026-07-28") as client:
+            group.start_soon(wait, await client.start_tool("slow"))
+            await has_slept.wait()
+        await eventually(lambda: bool(failures))
+
+    assert ["the client was closed"] == [str(each) for each in failures]
+
+
+async def test_a_task_is_polled_once_the_server_has_ended_the_subscription(
+    has_slept: anyio.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    polls: list[str] = []
+    get = tool_tasks.ToolTasks.get
+
+    async def get_noted(tasks: tool_tasks.ToolTasks, task_id: str) -> DescribedTask:
+        polls.append(task_id)
+        return await get(tasks, task_id)
+
+    monkeypatch.setattr(tool_tasks.ToolTasks, "get", get_noted)
+    async with connected(Bakery(), "2026-07-28") as client, anyio.create_task_group() as group:
+        handle = await client.start_tool("slow")
+        group.start_soon(handle.result)
+        await has_slept.wait()
+        session = client._engine.session
+        (stream_id,) = session.subscriptions.streams
+        session.resolve(session.pending[stream_id], Raw(b'{"resultType":"complete"}'))
+        await eventually(lambda: len(polls) > 1)
+        group.cancel_scope.cancel()
+
+    assert {handle.task_id} == {*polls}
 
 
 async def test_a_wait_can_be_cancelled_although_the_server_never_stops_reporting_its_task() -> None:

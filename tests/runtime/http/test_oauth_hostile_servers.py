@@ -10,7 +10,7 @@ import pytest
 from mcpgen import ClientCredentials, HttpRefused, LoginFailed, MemoryTokenStore, connect
 from mcpgen.runtime.http.auth.issuers import AuthorizationRequest, chosen_issuer, has_state
 from mcpgen.runtime.http.client.address import parse_address
-from mcpgen.runtime.http.client.auth import access_tokens
+from mcpgen.runtime.http.client.auth import access_tokens, attempts
 from mcpgen.runtime.http.client.auth.credentials import tokens_key
 from mcpgen.runtime.http.client.auth.token_store import stored_tokens
 from tests.patience import PATIENCE_SECONDS
@@ -189,7 +189,7 @@ async def test_a_stream_that_the_server_refuses_does_not_open_one_login_page_aft
 
 
 async def test_a_server_that_always_wants_another_scope_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(access_tokens, "_MAX_LOGINS", 4)
+    monkeypatch.setattr(attempts, "_MAX_LOGINS", 4)
     async with login_world() as world, connect(world.url, auth=world.oauth()) as client:
         failure = ""
         for number in range(6):

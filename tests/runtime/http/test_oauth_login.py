@@ -325,6 +325,44 @@ async def test_a_rotated_refresh_token_of_another_program_is_read_again(tmp_path
         assert ["authorization_code", "refresh_token"] == [each["grant_type"] for each in world.forms]
 
 
+@pytest.mark.parametrize("is_refused", [True, False])
+async def test_the_refresh_token_of_another_program_is_used_after_its_access_token_has_expired(
+    *, is_refused: bool
+) -> None:
+    async with login_world() as world:
+        options: dict[str, Any] = {"store": MemoryTokenStore()}
+        world.lifetime = 3600 if is_refused else 1  # the idle program learns that its token has ended, or knows it
+        idle = await connect(world.url, auth=world.oauth(**options))
+        async with idle:
+            world.lifetime = 1  # it counts as expired at once
+            world.revoke()
+            async with connect(world.url, auth=world.oauth(**options)) as busy:
+                await busy.call_tool("greet", {"name": "1"})
+            world.revoke()
+            world.lifetime = 3600
+            await idle.call_tool("greet", {"name": "2"})
+
+        assert 1 == len(world.logins)
+        refreshes = [each["refresh_token"] for each in world.forms if each["grant_type"] == "refresh_token"]
+        assert len(refreshes) == len({*refreshes})
+
+
+async def test_a_refresh_token_that_could_not_be_stored_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object) -> None:
+        raise LoginFailed("the disk is full")
+
+    async with login_world() as world:
+        store = MemoryTokenStore()
+        world.lifetime = 1  # it counts as expired at once
+        async with connect(world.url, auth=world.oauth(store=store)) as client:
+            with monkeypatch.context() as patched:
+                patched.setattr(store, "save", fail)
+                await client.call_tool("greet", {"name": "Ann"})
+            await client.call_tool("greet", {"name": "Ann"})
+
+        assert 1 == len(world.logins)
+
+
 async def test_a_call_that_is_still_open_does_not_keep_others_from_a_refresh() -> None:
     """Incident: a lock was held over a whole request (python-sdk 1326, 2847, 3209, 3382)."""
     async with login_world() as world, connect(world.url, auth=world.oauth()) as client:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import copy
 import time
-from collections import deque
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
@@ -32,6 +31,7 @@ from mcpgen.runtime.http.auth.issuers import ScopeRefused
 from mcpgen.runtime.http.auth.proofs import MAX_NONCE_CHARS, NONCE_ERROR, ProofKey
 from mcpgen.runtime.http.auth.scopes import needs_step_up, selected_scopes, step_up_scopes
 from mcpgen.runtime.http.client.auth.address_guard import AddressGuard
+from mcpgen.runtime.http.client.auth.attempts import Logins
 from mcpgen.runtime.http.client.auth.auth_requests import AuthRequests
 from mcpgen.runtime.http.client.auth.bindings import bound_issuer, check_binding
 from mcpgen.runtime.http.client.auth.code_login import CodeLogin, login_page
@@ -66,10 +66,6 @@ _MAX_STEP_UPS: Final = 2
 # Requests that need different scopes wait for each other, and are sent again each time. A server that refuses a hundred
 # of them again and again would get ten thousand requests.
 _MAX_REFUSALS: Final = 16
-
-# A person who uses several tools may log in for each of them, but not for a server that never has enough.
-_MAX_LOGINS: Final = 8
-_LOGINS_SECONDS: Final = 600.0
 
 # 2025-06-18 and later, basic/authorization, "Overview": clients MUST use the protected resource metadata.
 _NO_RESOURCE_METADATA: Final = (
@@ -117,12 +113,13 @@ class AccessTokens:
         self._nonce: str | None = None
         self._metadata_url: str | None = None  # of the resource, as a challenge has named it last
         self._is_loaded = False
+        self._is_unsaved = False  # whether the store has older tokens, because it failed
         self._is_closed = False
         self._has_no_server = False  # whether no authorization server was found, and no person can be asked
         self._refused = ""  # the last access token that was refused although it was new
         self._refreshed = ""  # the access token of the last refresh
         self._has_vain_login = False  # whether another token than that was refused although it was new
-        self._logins: deque[float] = deque(maxlen=_MAX_LOGINS)  # when a person was asked
+        self._logins = Logins()
         self._flight: _Flight | None = None
 
     def close(self) -> None:
@@ -249,8 +246,10 @@ class AccessTokens:
 
     async def _refresh_expired(self, expired: Tokens) -> None:
         """Replace tokens that have expired, if that needs no login; otherwise forget them, so that the server asks."""
-        if await self._adopt_newer(expired):
+        newest = await self._newest(expired)
+        if self._adopt(newest, expired):
             return
+        expired = newest or expired
         if expired.resource is None and not self._allows_legacy:
             # A refresh would name no resource. Other programs may refresh the tokens, so they stay in the store.
             if expired.has_expired(time.time()):
@@ -268,8 +267,10 @@ class AccessTokens:
             challenge: Of the server.
             failure: Why they could not be refreshed a moment ago.
         """
-        if await self._adopt_newer(refused):
+        newest = await self._newest(refused)
+        if self._adopt(newest, refused):
             return
+        refused = newest
         credentials = self._credentials
         found = await self._discover(challenge)
         if found is None:
@@ -307,19 +308,25 @@ class AccessTokens:
 
     async def _step_up(self, used: Tokens, challenge: Challenge, attempts: Attempts) -> None:
         """Get tokens that have the scopes of *challenge*, too."""
-        if not await self._adopt_newer(used):
+        if not self._adopt(await self._newest(used), used):
             attempts.step_ups += 1
             found = await self._discover(challenge, allows_legacy=used.resource is None)
             if found is not None:
                 await self._obtain(found, step_up_scopes(used.scopes, challenge.scopes), challenge)
 
-    async def _adopt_newer(self, used: Tokens | None) -> bool:
-        """Use the tokens that another task or program has stored since, if there are any; return whether it has."""
-        stored = await self._stored()
-        is_newer = stored is not None and (used is None or stored.access_token != used.access_token)
-        if stored is None or not is_newer or not stored.is_fresh(time.time()):
+    async def _newest(self, used: Tokens | None) -> Tokens | None:
+        """Return the tokens that another task or program has got since *used*; *used* if there are none.
+
+        They may have expired, too, but their refresh token has replaced that of *used*.
+        """
+        return (self._tokens if self._is_unsaved else await self._stored()) or used
+
+    def _adopt(self, newest: Tokens | None, used: Tokens | None) -> bool:
+        """Use *newest* if they are fresh and others than *used*; return whether they are."""
+        is_newer = newest is not None and (used is None or newest.access_token != used.access_token)
+        if newest is None or not is_newer or not newest.is_fresh(time.time()):
             return False
-        self._use(stored)
+        self._use(newest)
         return True
 
     # --- tokens
@@ -350,7 +357,7 @@ class AccessTokens:
             tokens = await machine_tokens(credentials, found, self._requests, key, scopes)
         elif credentials.interactive:
             await check_binding(credentials, self._address.url, found.metadata.issuer)
-            self._count_login()
+            self._logins.count(time.monotonic())
             tokens = await CodeLogin(credentials, found, self._requests, self._guard, key).run(scopes)
         elif found.is_guess:
             self._has_no_server = True  # the 401 itself says best what is wrong
@@ -359,18 +366,6 @@ class AccessTokens:
             login_page(found.metadata)  # without one, `mcpgen login` does not help
             raise LoginNeeded(self._address.shown, shares_tokens=credentials.shares_tokens)
         await self._keep(tokens)
-
-    def _count_login(self) -> None:
-        """Check that the server does not open one login page after the other, such as with a new scope each time.
-
-        Raises:
-            LoginFailed: It does.
-        """
-        now = time.monotonic()
-        if len(self._logins) == _MAX_LOGINS and now - self._logins[0] < _LOGINS_SECONDS:
-            within = f"within {_LOGINS_SECONDS / 60:g} minutes"
-            raise LoginFailed(f"the server has demanded {_MAX_LOGINS} logins {within}; try again later")
-        self._logins.append(now)
 
     async def _stored(self) -> Tokens | None:
         """Return the stored tokens; None if there are none, or not such as the program demands."""
@@ -389,7 +384,9 @@ class AccessTokens:
         if tokens is not None and tokens.key is None and self._credentials.dpop == "on":
             raise LoginFailed("the authorization server has not bound the token to the key; pass dpop='auto'")
         self._use(tokens)
+        self._is_unsaved = True
         await self._store.save(self._key, None if tokens is None else msgspec.json.encode(tokens))
+        self._is_unsaved = False
 
     def _use(self, tokens: Tokens | None) -> None:
         self._tokens = tokens

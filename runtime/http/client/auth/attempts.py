@@ -1,12 +1,19 @@
-"""What a client has tried for one request whose access token was refused."""
+"""What a client has tried for access tokens: for one request whose token was refused, and by logins of a person."""
 
 from __future__ import annotations
+
+from collections import deque
+from typing import Final
 
 from msgspec import Struct
 
 from mcpgen.runtime.http.errors import LoginFailed
 
-__all__ = ["Attempts"]
+__all__ = ["Attempts", "Logins"]
+
+# A person who uses several tools may log in for each of them, but not for a server that never has enough.
+_MAX_LOGINS: Final = 8
+_LOGINS_SECONDS: Final = 600.0
 
 
 class Attempts(Struct):
@@ -27,3 +34,21 @@ class Attempts(Struct):
     failure: LoginFailed | None = None
     step_ups: int = 0
     refusals: int = 0
+
+
+class Logins:
+    """The last logins that a server has demanded of a person."""
+
+    def __init__(self) -> None:
+        self._began: deque[float] = deque(maxlen=_MAX_LOGINS)
+
+    def count(self, now: float) -> None:
+        """Count one more, which begins at *now*, in seconds of a monotonic clock.
+
+        Raises:
+            LoginFailed: The server opens one login page after the other, such as with a new scope each time.
+        """
+        if len(self._began) == _MAX_LOGINS and now - self._began[0] < _LOGINS_SECONDS:
+            within = f"within {_LOGINS_SECONDS / 60:g} minutes"
+            raise LoginFailed(f"the server has demanded {_MAX_LOGINS} logins {within}; try again later")
+        self._began.append(now)
