@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
 import zlib
 from collections import defaultdict
+from functools import lru_cache
 from pathlib import Path
 
+import black
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -21,6 +24,19 @@ os.environ["XDG_STATE_HOME"] = os.devnull
 # Machines are busy and slow at times, and no property here is about time.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+
+# Tests build almost the same packages again and again, and most of the time of a build is black's.
+black.format_str = lru_cache(200)(black.format_str)
+
+# Collected tests are a million objects, of which the garbage collector frees none. Each collection would look at all of
+# them, for half a second, in which a test that waits for something does not go on.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage from now on, but not among what there is already."""
+    gc.freeze()
+    gc.enable()
 
 
 # A slow test with fewer cases than this, beside asyncio and trio, runs all of them on both.
