@@ -7,7 +7,8 @@ resume it.
 
 A message that arrives while the GET stream of a session has no connection is stored, for a client that resumes the
 stream, and is also kept, for a client that opens another stream. If the client does so, the stream is renamed: the
-messages that were sent over no connection belong to the new name only.
+messages that were sent over no connection belong to the new name only. If a message is sent on another stream instead,
+which `TaskStreams` does, a client that resumes this one does not get it again.
 
 Spec:
     2025-03-26 to 2025-11-25, basic/transports, "Resumability and Redelivery".
@@ -15,6 +16,7 @@ Spec:
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
@@ -37,6 +39,9 @@ _ENDS_PER_TURN: Final = 64
 
 # What a message that waits takes beside its bytes.
 _WAITING_BYTES: Final = 120
+
+# How many of the messages that were sent on another stream are remembered.
+_MAX_MOVED: Final = 256
 
 # How the messages begin that need special care while they wait.
 _PROGRESS: Final = encode_notification("notifications/progress").removesuffix(b"}")
@@ -72,8 +77,9 @@ class EventStream(Struct, eq=False):
     has_gap: bool = False
     unsent: int = 0
     _number: int = 0
-    _waiting: dict[bytes, None] | None = None
+    _waiting: dict[bytes, int] | None = None  # with the numbers of their events; 0 for what was not stored
     _waiting_bytes: int = 0
+    _moved: deque[int] | None = None  # the numbers of events that were sent on another stream
 
     @property
     def is_reachable(self) -> bool:
@@ -101,9 +107,9 @@ class EventStream(Struct, eq=False):
             self._store_event(message)
             self.unsent += 1
         if self.max_waiting:
-            self._keep(message)
+            self._keep(message, self._number if self.is_resumable else 0)
 
-    def _keep(self, message: bytes) -> None:
+    def _keep(self, message: bytes, number: int) -> None:
         """Keep *message* for the next connection; drop the oldest ones if there is no room, and requests last.
 
         Progress is not kept, since its request or task may have ended until then.
@@ -127,7 +133,7 @@ class EventStream(Struct, eq=False):
             oldest = next((each for each in waiting if not each.startswith(_REQUEST)), next(iter(waiting)))
             del waiting[oldest]
             self._charge(-len(oldest) - _WAITING_BYTES)
-        waiting[message] = None
+        waiting[message] = number
 
     def _charge(self, size: int) -> bool:
         if self.charge is not None and not self.charge(size):
@@ -136,11 +142,12 @@ class EventStream(Struct, eq=False):
         return True
 
     def take_waiting(self, mark: bytes) -> list[bytes]:
-        """Return the messages with *mark* that wait for a connection; they do not wait any more."""
+        """Return the messages with *mark* that wait for a connection. They are not sent on this stream any more."""
         waiting = self._waiting or {}
         found = [each for each in waiting if mark in each]
+        self._moved = self._moved or deque(maxlen=_MAX_MOVED)
         for each in found:
-            del waiting[each]
+            self._moved.append(waiting.pop(each))
             self._charge(-len(each) - _WAITING_BYTES)
         return found
 
@@ -195,7 +202,7 @@ class EventStream(Struct, eq=False):
         """
         self.detach()
         sent = self._number - self.unsent
-        self.name, self._number, self.unsent, self.has_gap = name, 0, 0, False
+        self.name, self._number, self.unsent, self.has_gap, self._moved = name, 0, 0, False, None
         return sent
 
     async def resume(self, response: ResponseBuffer, number: int) -> int | None:
@@ -208,6 +215,7 @@ class EventStream(Struct, eq=False):
         """
         name = self.name
         missed: list[bytes] = []
+        moved = self._moved or ()
         seen = number
         while True:
             if self.has_gap:
@@ -216,7 +224,7 @@ class EventStream(Struct, eq=False):
             found = await self.store.after(name, seen)
             if found is None or self.name != name:
                 return None
-            missed += [self._encode(each, message) for each, message in found if message]
+            missed += [self._encode(each, message) for each, message in found if message and each not in moved]
             seen = max([seen, *(each for each, _ in found)])
             if seen < sent:
                 return None  # the store has lost an event that it was given

@@ -36,13 +36,13 @@ class TaskStreams:
         self._marks: dict[str, tuple[bytes, EventStream]] = {}  # by the name of the stream, oldest first
 
     def add(self, task_id: str, stream: EventStream, get_stream: EventStream) -> None:
-        """Send the messages of a task on *stream* from now on, with those that wait for a first GET stream.
+        """Send the messages of a task on *stream* from now on, with those that wait for a connection of the GET stream.
 
-        A client that has opened a GET stream before may resume it, and gets there what was stored for it.
+        A client that has opened a GET stream before may never do so again.
         """
         mark = task_mark(task_id)
         self._marks[stream.name] = mark, stream
-        if not get_stream.is_reachable:
+        if not get_stream.is_connected:
             for each in get_stream.take_waiting(mark):
                 stream.write(each)
 

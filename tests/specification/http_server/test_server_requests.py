@@ -229,6 +229,35 @@ async def test_a_task_asks_on_the_stream_of_its_result(*, asked_first: bool) -> 
     assert {"notifications/tasks/status"} >= set(told)
 
 
+@spec("2025-11-25", "basic/utilities/tasks#input-required-status", "b2c7832d")
+@spec("2025-11-25", "basic/transports#resumability-and-redelivery", "ab8b5b45")
+@pytest.mark.skipif(WORKERS > 1, reason="workers refuse tasks in memory, and share no store here")
+async def test_a_task_asks_on_the_stream_of_its_result_once_a_get_stream_has_broken() -> None:
+    """A client need not open its GET stream again after a proxy has ended it. If it does, it is asked once."""
+    server = Server("bakery", version="1")
+
+    @server.tool(task=True)
+    async def bake(ctx: Context) -> str:
+        return (await ctx.elicit("Which bread?", {"properties": {"name": {"type": "string"}}})).action
+
+    async with caller(server, "2025-11-25", ABLE) as peer:
+        broken = await peer.listen().begun()
+        last = (await broken.event()).event_id
+        await peer.web.leave(broken)
+        task = (await peer.result("tools/call", '"name":"bake","arguments":{},"task":{}'))["task"]["taskId"]
+        await peer.web.quiet()
+        stream = peer.send("tasks/result", f'"taskId":"{task}"')
+        question = await stream.message()
+        again = await peer.listen(last).begun()
+        await peer.answer(question, '{"action":"decline"}')
+        (said,) = await stream.messages()
+        await peer.web.quiet()
+
+    assert "elicitation/create" == question["method"]
+    assert "decline" == said["result"]["content"][0]["text"]
+    assert b"elicitation/create" not in again.body
+
+
 @spec("2026-07-28", "basic/patterns/index", "ebc4a5b1")
 @spec("2026-07-28", "basic/transports/streamable-http#receiving-messages", "98daaae5")
 async def test_a_stateless_stream_bears_no_questions() -> None:
