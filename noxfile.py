@@ -59,7 +59,7 @@ FLOORS: Final = (
 )
 
 # Many tests wait for a server or a process, so more run at once than there are processors.
-SEVERAL: Final = f"--numprocesses={round(1.5 * (os.cpu_count() or 1))}"
+SEVERAL: Final = f"--numprocesses={2 * (os.cpu_count() or 1)}"
 
 # One wheel for all sessions of a run. Two runs can be at work in one checkout, as in `.ci/run`.
 WHEELS: Final = tempfile.TemporaryDirectory(prefix="mcpgen-wheel-")
