@@ -138,9 +138,14 @@ class AppState:
         """Return whether a handler may start in the task of its request; see `direct_calls`."""
         return self._runs_inline and self._host.spawner is not None
 
-    def has_lost_its_loop(self) -> bool:
-        """Return whether the event loop has ended without a shutdown; the application can start again in another."""
-        return self._host.has_ended and not self.is_shutting_down and not self._host.has_failed
+    def has_stopped(self) -> bool:
+        """Return whether the event loop or the server's lifespan has ended without a shutdown."""
+        return self._host.has_ended and not self.is_shutting_down
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the server's lifespan has failed."""
+        return self._host.has_failed
 
     @property
     def has_ended(self) -> bool:

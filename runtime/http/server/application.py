@@ -174,7 +174,9 @@ class Application:
         if scope["type"] != "http":
             await self._serve_scope(scope, receive, send)
             return
-        if self._state.has_lost_its_loop():
+        if self._state.has_stopped():
+            if self._state.has_failed:
+                await self._state.open()  # raises what the lifespan has raised
             self._restart()
         try:
             response, send = self._response(scope, receive, send)

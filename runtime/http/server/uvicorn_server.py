@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
     from typing import Self, Unpack
 
+    from mcpgen.runtime.http.server.app_state import AppState
     from mcpgen.runtime.http.server.application import Application
     from mcpgen.runtime.http.server.application_options import Options
 
@@ -281,6 +282,15 @@ class _UvicornServer(uvicorn.Server):
         await shutdown.wait_requested()
         self.should_exit = True
 
+    async def on_tick(self, counter: int) -> bool:
+        """Return whether to exit; uvicorn asks ten times in a second."""
+        # Without its lifespan, the server would only answer with errors.
+        return self._state.has_failed or await super().on_tick(counter)
+
+    @property
+    def _state(self) -> AppState:
+        return self._app._state  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # no business of users
+
     @contextmanager
     def capture_signals(self) -> Generator[None]:
         yield  # `GracefulShutdown` handles them
@@ -314,7 +324,7 @@ class _UvicornServer(uvicorn.Server):
 
     def _make_protocol(self) -> RepeatingProtocol:
         make: Any = self.config.http_protocol_class
-        state = self._app._state  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # no business of users
+        state = self._state
         made: RepeatingProtocol = make(
             config=self.config,
             server_state=self.server_state,

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -16,7 +17,7 @@ from mcpgen import Server, UsageError, connect
 from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import AsyncGenerator, Callable, Generator
     from pathlib import Path
 
 on_posix = pytest.mark.skipif(os.name != "posix", reason="terminals and signals are POSIX's")
@@ -211,6 +212,42 @@ def test_wrong_options_are_explained(name: str, options: dict[str, Any], reason:
         run(**options)
 
     assert reason.replace("{name}", name) in str(caught.value)
+
+
+@asynccontextmanager
+async def failing_lifespan(_: Server[Any]) -> AsyncGenerator[None]:
+    async def fail() -> None:
+        raise ConnectionError("the database is gone")
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(fail)
+        yield
+
+
+def test_a_lifespan_that_fails_while_the_server_serves_ends_it() -> None:
+    scopes: list[anyio.CancelScope] = []
+
+    async def run() -> None:
+        with anyio.move_on_after(PATIENCE_SECONDS) as scope:
+            scopes.append(scope)
+            await Server("adder", lifespan=failing_lifespan).run_async(http="127.0.0.1:0")
+
+    with pytest.raises(ExceptionGroup) as caught:
+        anyio.run(run)
+
+    assert caught.group_contains(ConnectionError, match="the database is gone")
+    assert [False] == [each.cancel_called for each in scopes]
+
+
+@pytest.mark.anyio
+async def test_after_a_lifespan_has_failed_each_request_raises_its_error() -> None:
+    """uvicorn goes on after the lifespan of an application has failed."""
+    app = Server("adder", lifespan=failing_lifespan).asgi(health="/health")
+    await app._state.open()
+    await anyio.wait_all_tasks_blocked()
+    for _ in range(2):
+        with pytest.raises(ExceptionGroup):
+            await app({"type": "http", "path": "/health/live"}, None, None)  # type: ignore[arg-type] # not used
 
 
 def test_http_in_a_loop_of_trio_is_refused() -> None:
