@@ -4,9 +4,10 @@ Theory of operation. A client of 2026-07-28 creates a task with one request and 
 function must not end with the connection. It runs in a task of the worker, which lives as long as the server runs.
 
 In a store that processes share, each worker counts a beat every third of `TaskLimits.lease_seconds`. If another
-worker's beats have not changed for that time, on this worker's own monotonic clock, that worker has died: its tasks are
-run again here if their functions allow it (``replay=True``), and have failed otherwise. While functions run here, the
-worker also looks for what other processes did to its tasks: responses of the client, cancellations.
+worker's count has not changed at three beats of this one, that worker has died: its tasks are run again here if their
+functions allow it (``replay=True``), and have failed otherwise. The time of a clock would not do: this worker may have
+been suspended itself, or the whole machine. While functions run here, the worker also looks for what other processes
+did to its tasks: responses of the client, cancellations.
 
 The tasks of a view of a server are taken over by a worker of the same view. Another may hide their tools, and its
 clients cannot reach these tasks.
@@ -62,6 +63,9 @@ _SYNC_SECONDS: Final = 0.5
 
 # How many tasks of dead workers are taken over in one turn of the event loop. With Redis, each takes a millisecond.
 _MAX_TAKEN: Final = 32
+
+# How many beats of a worker fit into its lease.
+_LEASE_BEATS: Final = 3
 
 _LOST: Final = "The process that ran the task has ended"
 
@@ -131,7 +135,7 @@ class TaskWorker:
         self._ready = anyio.Event()
         self._wakeup = anyio.Event()
         self._gone = anyio.Event()
-        self._seen: dict[str, tuple[int, float]] = {}
+        self._seen: dict[str, tuple[int, int]] = {}  # of each worker, its count and for how many beats it is the same
         self._has_left = False
         self._next_beat = -1.0
         self._taking: Iterator[None] = iter(())
@@ -311,17 +315,17 @@ class TaskWorker:
         return 0.0 if taken == _MAX_TAKEN else self._next_beat - now
 
     def _beat(self, now: float) -> None:
-        tasks, lease = self._tasks, self._tasks.limits.lease_seconds
-        self._next_beat = now + lease / 3
+        tasks = self._tasks
+        self._next_beat = now + tasks.limits.lease_seconds / _LEASE_BEATS
         beats = tasks.store.beat(tasks.worker)
-        self._seen = {
-            worker: self._seen[worker] if self._seen.get(worker, (-1, 0.0))[0] == count else (count, now)
-            for worker, count in beats.items()
-        }
+        before, self._seen = self._seen, {}
+        for worker, count in beats.items():
+            last, missed = before.get(worker, (-1, 0))
+            self._seen[worker] = count, missed + 1 if last == count else 0
         dead = [
             worker
-            for worker, (count, since) in self._seen.items()
-            if worker != tasks.worker and (count == 0 or now - since >= lease)
+            for worker, (count, missed) in self._seen.items()
+            if worker != tasks.worker and (count == 0 or missed >= _LEASE_BEATS)
         ]
         self._taking = chain.from_iterable(map(self._take_over, dead))
 

@@ -527,6 +527,26 @@ def test_the_tasks_of_a_dead_worker_are_taken_over_in_steps(tmp_path: Path) -> N
     store.close()
 
 
+def test_a_worker_that_was_suspended_itself_does_not_take_the_tasks_of_others(tmp_path: Path) -> None:
+    store = SqliteTaskStore(tmp_path / "tasks.db")
+    store.add(msgspec.structs.replace(record("1"), worker="other"))
+    store.beat("other")
+    tasks = TaskLifecycle(store, clock=lambda: 0.0, random_bytes=bytes, worker="own")
+    now = 0.0
+    engine: Any = SimpleNamespace(handlers=None)
+    worker = TaskWorker(engine, tasks, monotonic=lambda: now)
+    worker.tick()
+    now += 100 * tasks.limits.lease_seconds  # in which the other one was suspended, too
+    worker.tick()
+    while_suspended = len(store.unfinished("other"))
+    for _ in range(3):
+        now += tasks.limits.lease_seconds / 3
+        worker.tick()
+
+    assert (1, 0) == (while_suspended, len(store.unfinished("other")))
+    store.close()
+
+
 class FailingStore(SqliteTaskStore):
     """A store that fails now and then, as one does that another process has locked."""
 
