@@ -363,6 +363,31 @@ async def test_a_refresh_token_that_could_not_be_stored_is_not_lost(monkeypatch:
         assert 1 == len(world.logins)
 
 
+async def test_a_login_of_another_program_is_used_although_the_store_has_failed_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def fail(*_: object) -> None:
+        raise LoginFailed("the disk is full")
+
+    async with login_world() as world:
+        store = MemoryTokenStore()
+        world.lifetime = 1  # it counts as expired at once
+        async with connect(world.url, auth=world.oauth(store=store)):
+            pass
+        async with connect(world.url, auth=world.oauth(store=store, interactive=False)) as client:
+            with monkeypatch.context() as patched:
+                patched.setattr(store, "save", fail)
+                await client.call_tool("greet", {"name": "Ann"})
+            world.revoke()
+            world.refreshable.clear()
+            world.lifetime = 3600
+            async with connect(world.url, auth=world.oauth(store=store)) as other:
+                await client.call_tool("greet", {"name": "Ann"})
+                await other.call_tool("greet", {"name": "Ann"})
+
+        assert 2 == len(world.logins)
+
+
 async def test_a_call_that_is_still_open_does_not_keep_others_from_a_refresh() -> None:
     """Incident: a lock was held over a whole request (python-sdk 1326, 2847, 3209, 3382)."""
     async with login_world() as world, connect(world.url, auth=world.oauth()) as client:

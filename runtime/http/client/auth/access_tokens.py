@@ -114,6 +114,7 @@ class AccessTokens:
         self._metadata_url: str | None = None  # of the resource, as a challenge has named it last
         self._is_loaded = False
         self._is_unsaved = False  # whether the store has older tokens, because it failed
+        self._seen = ""  # the access token that the store had when it was last read under the lock
         self._is_closed = False
         self._has_no_server = False  # whether no authorization server was found, and no person can be asked
         self._refused = ""  # the last access token that was refused although it was new
@@ -319,7 +320,11 @@ class AccessTokens:
 
         They may have expired, too, but their refresh token has replaced that of *used*.
         """
-        return (self._tokens if self._is_unsaved else await self._stored()) or used
+        stored = await self._stored()
+        seen, self._seen = self._seen, "" if stored is None else stored.access_token
+        if stored is not None and stored.access_token != seen:
+            self._is_unsaved = False  # another program has replaced the older tokens
+        return (self._tokens if self._is_unsaved else stored) or used
 
     def _adopt(self, newest: Tokens | None, used: Tokens | None) -> bool:
         """Use *newest* if they are fresh and others than *used*; return whether they are."""
