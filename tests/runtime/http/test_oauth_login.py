@@ -388,6 +388,31 @@ async def test_a_login_of_another_program_is_used_although_the_store_has_failed_
         assert 2 == len(world.logins)
 
 
+async def test_programs_without_tokens_do_not_use_the_refresh_token_of_another_one_at_once() -> None:
+    async with login_world() as world:
+        options: dict[str, Any] = {"store": MemoryTokenStore()}
+        world.lifetime = 1  # it counts as expired at once
+        async with connect(world.url, auth=world.oauth(**options)):
+            pass
+        one, two = [await connect(world.url, auth=world.oauth(**options, interactive=False)) for _ in range(2)]
+        async with one, two:
+            world.revoke()
+            world.refreshable.clear()
+            for each in (one, two):
+                with pytest.raises(LoginNeeded):
+                    await each.call_tool("greet", {"name": "Ann"})
+            async with connect(world.url, auth=world.oauth(**options)):
+                pass
+            world.revoke()
+            world.forms.clear()
+            async with anyio.create_task_group() as group:
+                group.start_soon(one.call_tool, "greet", {"name": "1"})
+                group.start_soon(two.call_tool, "greet", {"name": "2"})
+
+        refreshes = [each["refresh_token"] for each in world.forms]
+        assert len(refreshes) == len({*refreshes})
+
+
 async def test_a_call_that_is_still_open_does_not_keep_others_from_a_refresh() -> None:
     """Incident: a lock was held over a whole request (python-sdk 1326, 2847, 3209, 3382)."""
     async with login_world() as world, connect(world.url, auth=world.oauth()) as client:

@@ -223,7 +223,7 @@ class AccessTokens:
 
     async def _run(self, flight: _Flight, work: Callable[[], Awaitable[None]]) -> None:
         try:
-            async with self._store.lock(self._key) if self._may_save else nullcontext():
+            async with self._store.lock(self._key) if await self._may_save() else nullcontext():
                 await work()
         except McpgenError as failure:
             flight.failure = failure
@@ -239,11 +239,12 @@ class AccessTokens:
             self._flight = None
             flight.done.set()
 
-    @property
-    def _may_save(self) -> bool:
-        """Whether there can be new tokens to store: not if there are none to refresh, and no person can be asked."""
+    async def _may_save(self) -> bool:
+        """Return whether there can be new tokens: not if there are none to refresh, and no person can be asked."""
         credentials = self._credentials
-        return self._tokens is not None or not isinstance(credentials, OAuth) or credentials.interactive
+        if self._tokens is not None or not isinstance(credentials, OAuth) or credentials.interactive:
+            return True
+        return await self._stored() is not None  # those of another program
 
     async def _refresh_expired(self, expired: Tokens) -> None:
         """Replace tokens that have expired, if that needs no login; otherwise forget them, so that the server asks."""
@@ -322,8 +323,7 @@ class AccessTokens:
         """
         stored = await self._stored()
         seen, self._seen = self._seen, "" if stored is None else stored.access_token
-        if stored is not None and stored.access_token != seen:
-            self._is_unsaved = False  # another program has replaced the older tokens
+        self._is_unsaved &= self._seen in ("", seen)  # unless another program has replaced the older tokens
         return (self._tokens if self._is_unsaved else stored) or used
 
     def _adopt(self, newest: Tokens | None, used: Tokens | None) -> bool:
