@@ -347,6 +347,30 @@ async def test_the_refresh_token_of_another_program_is_used_after_its_access_tok
         assert len(refreshes) == len({*refreshes})
 
 
+async def test_the_own_refresh_token_is_used_if_the_tokens_of_another_program_have_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with login_world() as world:
+        store, issue = MemoryTokenStore(), world._issue
+
+        def issue_without(scopes: list[str]) -> dict[str, Any]:
+            return {name: value for name, value in issue(scopes).items() if name != "refresh_token"}
+
+        async with connect(world.url, auth=world.oauth(store=store)) as idle:
+            store._documents.clear()
+            with monkeypatch.context() as patched:
+                patched.setattr(world, "_issue", issue_without)
+                async with connect(world.url, auth=world.oauth(store=store)):
+                    pass
+            (key,) = (each for each in store._documents if each.startswith("tokens"))
+            expired = json.loads(store._documents[key]) | {"expires_at": 0}
+            await store.save(key, json.dumps(expired).encode())
+            world.revoke()
+            await idle.call_tool("greet", {"name": "Ann"})
+
+        assert 2 == len(world.logins)
+
+
 async def test_a_refresh_token_that_could_not_be_stored_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(*_: object) -> None:
         raise LoginFailed("the disk is full")
