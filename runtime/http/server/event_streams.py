@@ -214,8 +214,7 @@ class EventStream(Struct, eq=False):
             How many bytes were sent; None, with no change, if the store does not have all messages.
         """
         name = self.name
-        missed: list[bytes] = []
-        moved = self._moved or ()
+        missed: list[tuple[int, bytes]] = []
         seen = number
         while True:
             if self.has_gap:
@@ -224,7 +223,7 @@ class EventStream(Struct, eq=False):
             found = await self.store.after(name, seen)
             if found is None or self.name != name:
                 return None
-            missed += [self._encode(each, message) for each, message in found if message and each not in moved]
+            missed += found
             seen = max([seen, *(each for each, _ in found)])
             if seen < sent:
                 return None  # the store has lost an event that it was given
@@ -237,11 +236,13 @@ class EventStream(Struct, eq=False):
         self.unsent = 0
         self.forget_waiting()  # they are among the missed ones, too
         response.start_stream(self._store_event)
-        for each in missed:
-            response.write_event(each)
+        moved = self._moved or ()  # also while the store was read
+        events = [self._encode(each, message) for each, message in missed if message and each not in moved]
+        for event in events:
+            response.write_event(event)
         if self.has_ended:
             response.end()
-        return sum(map(len, missed))
+        return sum(map(len, events))
 
     def detach(self, response: ResponseBuffer | None = None, *, retry_ms: int | None = None) -> None:
         """End the current connection when its waiting messages are sent.

@@ -347,6 +347,30 @@ async def test_the_refresh_token_of_another_program_is_used_after_its_access_tok
         assert len(refreshes) == len({*refreshes})
 
 
+async def test_the_own_refresh_token_is_used_if_the_tokens_of_another_program_have_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with login_world() as world:
+        store, issue = MemoryTokenStore(), world._issue
+
+        def issue_without(scopes: list[str]) -> dict[str, Any]:
+            return {name: value for name, value in issue(scopes).items() if name != "refresh_token"}
+
+        async with connect(world.url, auth=world.oauth(store=store)) as idle:
+            store._documents.clear()
+            with monkeypatch.context() as patched:
+                patched.setattr(world, "_issue", issue_without)
+                async with connect(world.url, auth=world.oauth(store=store)):
+                    pass
+            (key,) = (each for each in store._documents if each.startswith("tokens"))
+            expired = json.loads(store._documents[key]) | {"expires_at": 0}
+            await store.save(key, json.dumps(expired).encode())
+            world.revoke()
+            await idle.call_tool("greet", {"name": "Ann"})
+
+        assert 2 == len(world.logins)
+
+
 async def test_a_refresh_token_that_could_not_be_stored_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(*_: object) -> None:
         raise LoginFailed("the disk is full")
@@ -361,6 +385,56 @@ async def test_a_refresh_token_that_could_not_be_stored_is_not_lost(monkeypatch:
             await client.call_tool("greet", {"name": "Ann"})
 
         assert 1 == len(world.logins)
+
+
+async def test_a_login_of_another_program_is_used_although_the_store_has_failed_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def fail(*_: object) -> None:
+        raise LoginFailed("the disk is full")
+
+    async with login_world() as world:
+        store = MemoryTokenStore()
+        world.lifetime = 1  # it counts as expired at once
+        async with connect(world.url, auth=world.oauth(store=store)):
+            pass
+        async with connect(world.url, auth=world.oauth(store=store, interactive=False)) as client:
+            with monkeypatch.context() as patched:
+                patched.setattr(store, "save", fail)
+                await client.call_tool("greet", {"name": "Ann"})
+            world.revoke()
+            world.refreshable.clear()
+            world.lifetime = 3600
+            async with connect(world.url, auth=world.oauth(store=store)) as other:
+                await client.call_tool("greet", {"name": "Ann"})
+                await other.call_tool("greet", {"name": "Ann"})
+
+        assert 2 == len(world.logins)
+
+
+async def test_programs_without_tokens_do_not_use_the_refresh_token_of_another_one_at_once() -> None:
+    async with login_world() as world:
+        options: dict[str, Any] = {"store": MemoryTokenStore()}
+        world.lifetime = 1  # it counts as expired at once
+        async with connect(world.url, auth=world.oauth(**options)):
+            pass
+        one, two = [await connect(world.url, auth=world.oauth(**options, interactive=False)) for _ in range(2)]
+        async with one, two:
+            world.revoke()
+            world.refreshable.clear()
+            for each in (one, two):
+                with pytest.raises(LoginNeeded):
+                    await each.call_tool("greet", {"name": "Ann"})
+            async with connect(world.url, auth=world.oauth(**options)):
+                pass
+            world.revoke()
+            world.forms.clear()
+            async with anyio.create_task_group() as group:
+                group.start_soon(one.call_tool, "greet", {"name": "1"})
+                group.start_soon(two.call_tool, "greet", {"name": "2"})
+
+        refreshes = [each["refresh_token"] for each in world.forms]
+        assert len(refreshes) == len({*refreshes})
 
 
 async def test_a_call_that_is_still_open_does_not_keep_others_from_a_refresh() -> None:

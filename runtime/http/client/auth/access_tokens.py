@@ -114,6 +114,7 @@ class AccessTokens:
         self._metadata_url: str | None = None  # of the resource, as a challenge has named it last
         self._is_loaded = False
         self._is_unsaved = False  # whether the store has older tokens, because it failed
+        self._seen = ""  # the access token that the store had when it was last read under the lock
         self._is_closed = False
         self._has_no_server = False  # whether no authorization server was found, and no person can be asked
         self._refused = ""  # the last access token that was refused although it was new
@@ -222,7 +223,7 @@ class AccessTokens:
 
     async def _run(self, flight: _Flight, work: Callable[[], Awaitable[None]]) -> None:
         try:
-            async with self._store.lock(self._key) if self._may_save else nullcontext():
+            async with self._store.lock(self._key) if await self._may_save() else nullcontext():
                 await work()
         except McpgenError as failure:
             flight.failure = failure
@@ -238,11 +239,11 @@ class AccessTokens:
             self._flight = None
             flight.done.set()
 
-    @property
-    def _may_save(self) -> bool:
-        """Whether there can be new tokens to store: not if there are none to refresh, and no person can be asked."""
+    async def _may_save(self) -> bool:
+        """Return whether there can be new tokens: not if there are none to refresh, and no person can be asked."""
         credentials = self._credentials
-        return self._tokens is not None or not isinstance(credentials, OAuth) or credentials.interactive
+        may_get = self._tokens is not None or not isinstance(credentials, OAuth) or credentials.interactive
+        return may_get or await self._stored() is not None  # those of another program
 
     async def _refresh_expired(self, expired: Tokens) -> None:
         """Replace tokens that have expired, if that needs no login; otherwise forget them, so that the server asks."""
@@ -317,14 +318,18 @@ class AccessTokens:
     async def _newest(self, used: Tokens | None) -> Tokens | None:
         """Return the tokens that another task or program has got since *used*; *used* if there are none.
 
-        They may have expired, too, but their refresh token has replaced that of *used*.
+        They may have expired, too, if they have a refresh token, which has replaced that of *used*.
         """
-        return (self._tokens if self._is_unsaved else await self._stored()) or used
+        stored = await self._stored()
+        seen, self._seen = self._seen, "" if stored is None else stored.access_token
+        self._is_unsaved &= self._seen in ("", seen)  # unless another program has replaced the older tokens
+        newest = self._tokens if self._is_unsaved else stored
+        is_usable = newest is not None and (newest.refresh_token is not None or newest.is_fresh(time.time()))
+        return newest if is_usable else used
 
     def _adopt(self, newest: Tokens | None, used: Tokens | None) -> bool:
         """Use *newest* if they are fresh and others than *used*; return whether they are."""
-        is_newer = newest is not None and (used is None or newest.access_token != used.access_token)
-        if newest is None or not is_newer or not newest.is_fresh(time.time()):
+        if newest is None or (used and newest.access_token == used.access_token) or not newest.is_fresh(time.time()):
             return False
         self._use(newest)
         return True
