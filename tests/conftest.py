@@ -9,12 +9,16 @@ import zlib
 from collections import defaultdict
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import black
 import pytest
 from hypothesis import HealthCheck, settings
 
 from mcpgen.codegen.checkout import find_checkout
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 # Commands remember servers in the user's cache folder, and logins in the one for state. Tests leave both alone: nothing
 # can be written here.
@@ -28,15 +32,20 @@ settings.load_profile("any machine")
 # Tests build almost the same packages again and again, and most of the time of a build is black's.
 black.format_str = lru_cache(200)(black.format_str)
 
-# Collected tests are a million objects, of which the garbage collector frees none. Each collection would look at all of
-# them, for half a second, in which a test that waits for something does not go on.
-gc.disable()
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep the garbage collector from the collected tests.
 
-def pytest_collection_finish() -> None:
-    """Collect garbage from now on, but not among what there is already."""
-    gc.freeze()
-    gc.enable()
+    They are a million objects, of which it frees none. To look at all of them takes half a second, in which a test that
+    waits for something does not go on.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 # A slow test with fewer cases than this, beside asyncio and trio, runs all of them on both.

@@ -69,7 +69,7 @@ class Changes:
         on_break: Called when the stream of a stateless server breaks; for a caller that does not iterate.
 
     Attributes:
-        event: Set when anything happens to the stream; for a caller that does not iterate, and opens no stream again.
+        event: Set when anything happens to the stream, for a caller that neither iterates nor opens it again.
     """
 
     def __init__(

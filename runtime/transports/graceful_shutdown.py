@@ -8,8 +8,8 @@ event loop through another socket. After the end of the event loop, a second thr
 to exit, and ends the process if only threads that were started meanwhile keep it alive.
 
 A process that a function forks, such as one of `multiprocessing`, inherits the socket of the watchdog. A signal to it
-must end it alone, so it handles signals as before the block. It may get one before it can see to that, so signals are
-blocked during the fork.
+must end it alone, so it handles signals as before the block. A signal may come before the process has restored its
+handlers, so signals are blocked during the fork.
 """
 
 from __future__ import annotations
@@ -130,10 +130,10 @@ class GracefulShutdown:
         self._shorten_deadline(seconds)
         _send(self._watchdog_writer, 0)
 
-    @staticmethod
-    def _block_signals() -> None:
+    @classmethod
+    def _block_signals(cls) -> None:
         # Of this thread; the parent's other threads still get signals.
-        _FORKING.mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        _FORKING.mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS if cls._active else ())
 
     @staticmethod
     def _unblock_signals() -> None:
@@ -149,7 +149,8 @@ class GracefulShutdown:
 
     def _restore_handlers(self) -> None:
         for each, handler in self._handlers.items():
-            signal.signal(each, handler if handler is not None else signal.SIG_DFL)
+            if signal.getsignal(each) == self._on_signal:  # otherwise, the program has set its own meanwhile
+                signal.signal(each, handler if handler is not None else signal.SIG_DFL)
 
     def _shorten_deadline(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds

@@ -145,8 +145,8 @@ class EventStream(Struct, eq=False):
         """Return the messages with *mark* that wait for a connection. They are not sent on this stream any more."""
         waiting = self._waiting or {}
         found = [each for each in waiting if mark in each]
-        self._moved = self._moved or deque(maxlen=_MAX_MOVED)
         for each in found:
+            self._moved = self._moved or deque(maxlen=_MAX_MOVED)
             self._moved.append(waiting.pop(each))
             self._charge(-len(each) - _WAITING_BYTES)
         return found

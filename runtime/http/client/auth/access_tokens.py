@@ -113,8 +113,7 @@ class AccessTokens:
         self._nonce: str | None = None
         self._metadata_url: str | None = None  # of the resource, as a challenge has named it last
         self._is_loaded = False
-        self._is_unsaved = False  # whether the store has older tokens, because it failed
-        self._seen = ""  # the access token that the store had when it was last read under the lock
+        self._stored_token = ""  # the access token that the store has, unless another program has changed it
         self._is_closed = False
         self._has_no_server = False  # whether no authorization server was found, and no person can be asked
         self._refused = ""  # the last access token that was refused although it was new
@@ -321,9 +320,10 @@ class AccessTokens:
         They may have expired, too, if they have a refresh token, which has replaced that of *used*.
         """
         stored = await self._stored()
-        seen, self._seen = self._seen, "" if stored is None else stored.access_token
-        self._is_unsaved &= self._seen in ("", seen)  # unless another program has replaced the older tokens
-        newest = self._tokens if self._is_unsaved else stored
+        token = "" if stored is None else stored.access_token
+        # The store still has the older tokens after it could not store those of this program.
+        is_changed, self._stored_token = token not in ("", self._stored_token), token
+        newest = stored if is_changed or self._tokens is None else self._tokens
         is_usable = newest is not None and (newest.refresh_token is not None or newest.is_fresh(time.time()))
         return newest if is_usable else used
 
@@ -389,9 +389,8 @@ class AccessTokens:
         if tokens is not None and tokens.key is None and self._credentials.dpop == "on":
             raise LoginFailed("the authorization server has not bound the token to the key; pass dpop='auto'")
         self._use(tokens)
-        self._is_unsaved = True
         await self._store.save(self._key, None if tokens is None else msgspec.json.encode(tokens))
-        self._is_unsaved = False
+        self._stored_token = "" if tokens is None else tokens.access_token
 
     def _use(self, tokens: Tokens | None) -> None:
         self._tokens = tokens

@@ -1,4 +1,4 @@
-"""What a client has tried for access tokens: for one request whose token was refused, and by logins of a person."""
+"""What a client has tried for one request whose access token was refused, and which logins its server has demanded."""
 
 from __future__ import annotations
 
