@@ -14,7 +14,7 @@ from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.media_types import EVENT_STREAM, accepts
 from mcpgen.runtime.http.server import cors, get_delete_request, responses
 from mcpgen.runtime.http.server.app_state import AppState
-from mcpgen.runtime.http.server.application_options import check_options, check_paths
+from mcpgen.runtime.http.server.application_options import check_options, check_paths, user_name
 from mcpgen.runtime.http.server.client_address import Client, ClientAddresses
 from mcpgen.runtime.http.server.health_check import HealthCheck
 from mcpgen.runtime.http.server.legacy_sse import LegacySse
@@ -267,7 +267,7 @@ class Application:
             if cors.is_preflight(scope["method"], headers):
                 return responses.send_empty(send, 204, cors.preflight_headers(headers)), send
         if self._tokens is None:
-            client = self._addresses.client(scope, headers, "" if self._user is None else self._user(scope))
+            client = self._addresses.client(scope, headers, "" if self._user is None else user_name(self._user(scope)))
         else:
             known = self._tokens.known_client(headers)
             if known is None or scope["method"] != "POST":  # what a POST needs is in its body

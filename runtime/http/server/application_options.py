@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.cluster.cluster import Cluster
     from mcpgen.runtime.server.event_store import EventStore
 
-__all__ = ["Options", "check_options", "check_paths"]
+__all__ = ["Options", "check_options", "check_paths", "user_name"]
 
 
 class Options(TypedDict, total=False):
@@ -74,3 +74,16 @@ def check_paths(**paths: str) -> None:
         other = named.setdefault(path, name)
         if other != name:
             raise UsageError(f"`{other}` and `{name}` must be different paths, but both are {path!r}")
+
+
+def user_name(found: object) -> str:
+    """Return what the option `user` has returned; None is no user.
+
+    Raises:
+        UsageError: It is not text, such as the number of a user. Sessions could have it, but request states could not.
+    """
+    if found is None:
+        return ""
+    if not isinstance(found, str):
+        raise UsageError(f"`user` returned a value of the type {type(found).__name__}; return a str, such as str(…)")
+    return found

@@ -36,6 +36,24 @@ def test_an_option_that_makes_no_sense_is_found_when_the_application_is_made(
         Server("demo").asgi(**options)
 
 
+def scope_of_a_request() -> dict[str, Any]:
+    return {"type": "http", "method": "POST", "path": "/mcp", "headers": [], "client": ("127.0.0.1", 5)}
+
+
+async def nothing(*_: object) -> None:
+    raise AssertionError
+
+
+# A state of a request names its user as text. With a number, the client never got the question, and waited forever.
+@pytest.mark.anyio
+@pytest.mark.parametrize("user", [7, 0, b"ann", ("ann",)])
+async def test_a_user_that_is_not_text_is_refused(user: Any) -> None:
+    app = Server("demo").asgi(user=lambda _: user)
+    async with app.running():
+        with pytest.raises(UsageError, match=r"`user` returned a value of the type \w+; return a str"):
+            await app(scope_of_a_request(), nothing, nothing)
+
+
 PROTECT = "Protect(resource='https://mcp.example.com/mcp', issuers=['https://login.example.com'])"
 
 
