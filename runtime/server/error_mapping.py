@@ -23,13 +23,13 @@ from mcpgen.runtime.errors import (
     InvalidPayload,
     RequestError,
     RequestRefused,
-    TransportClosed,
     UnsupportedByPeer,
 )
 from mcpgen.runtime.protocol.envelope import error_json
 from mcpgen.runtime.protocol.exception_groups import sole_exception
 from mcpgen.runtime.protocol.newest import ErrorCode, methods
 from mcpgen.runtime.protocol.sent_values import sent_value_fault
+from mcpgen.runtime.server.exchange import RequestEnded
 from mcpgen.runtime.server.failure_log import log_failure
 from mcpgen.runtime.server.functions.results import exception_text
 from mcpgen.runtime.server.functions.tools import ToolError
@@ -85,7 +85,7 @@ def as_request_error(failure: BaseException, what: str, *, debug: bool) -> Reque
             )
         case _ if _is_unhandled(failure):
             return RequestError(ErrorCode.METHOD_NOT_FOUND, f"this server does not support {failure}")
-        case TransportClosed():
+        case RequestEnded():
             _LOG.info("%s was not finished: %s", what, failure)
             return _INTERNAL
         case _:

@@ -36,6 +36,7 @@ __all__ = [
     "InputRound",
     "MethodHandler",
     "OpenRequest",
+    "RequestEnded",
     "ResponseBody",
     "ServerRequest",
     "Session",
@@ -43,6 +44,13 @@ __all__ = [
 
 Call: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
 """A handler: called with params and context."""
+
+
+class RequestEnded(TransportClosed):
+    """The request that a handler works on was answered or cancelled, or its client has disconnected.
+
+    A handler that loses another server gets other errors of the type `TransportClosed`.
+    """
 
 
 class ResponseBody(Struct, frozen=True):
@@ -176,7 +184,7 @@ class ServerRequest(Struct, eq=False):
 
     def disconnect(self) -> None:
         """End the request because the client has disconnected."""
-        self.fail(TransportClosed("the client disconnected before it answered"))
+        self.fail(RequestEnded("the client disconnected before it answered"))
 
     def result(self) -> Any:
         """Return the result.

@@ -29,7 +29,6 @@ from mcpgen.runtime.errors import (
     AdaptationError,
     InvalidPayload,
     RequestError,
-    TransportClosed,
     UnknownMethod,
     UnsupportedByPeer,
     UsageError,
@@ -39,7 +38,7 @@ from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.message_size import decoded_bytes
 from mcpgen.runtime.protocol.missing_capabilities import capability_names, missing_capabilities, missing_task_capability
 from mcpgen.runtime.protocol.newest import ErrorCode
-from mcpgen.runtime.server.exchange import ServerRequest
+from mcpgen.runtime.server.exchange import RequestEnded, ServerRequest
 from mcpgen.runtime.server.ledger import server_request_bytes
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ def prepare_request(
     if peer is None:
         raise UnsupportedByPeer(revision="", what=method, reason="the session is not initialized")
     if exchange is not None and exchange.has_ended:
-        raise TransportClosed("the request of the client was already answered or cancelled")
+        raise RequestEnded("the request of the client was already answered or cancelled")
     try:
         outgoing = codec(terms, peer.revision).outgoing_request(method)
         params = outgoing.params(value)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from msgspec import UNSET
 
-from mcpgen.runtime.errors import TransportClosed, UsageError
+from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.server.exchange import RequestEnded
 from mcpgen.runtime.transports.event_loops import running_loop
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class SyncContext:
                 f"write `await ctx.{name}(...)`"
             )
         if self._context.is_cancelled:
-            raise TransportClosed(
+            raise RequestEnded(
                 "the request is over: it was answered, was cancelled or has expired, or the client has disconnected"
             )
         try:

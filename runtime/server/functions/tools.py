@@ -28,7 +28,6 @@ from mcpgen.runtime.errors import (
     McpgenError,
     RequestError,
     RequestRefused,
-    TransportClosed,
     UnsupportedByPeer,
     UsageError,
     quoted,
@@ -42,6 +41,7 @@ from mcpgen.runtime.protocol.param_headers import InvalidParamHeader, Rule, para
 from mcpgen.runtime.protocol.python_caches import cache_check
 from mcpgen.runtime.protocol.value_costs import argument_costs, memory_check
 from mcpgen.runtime.protocol.value_types import TooManyErrors, any_object, whole_numbers
+from mcpgen.runtime.server.exchange import RequestEnded
 from mcpgen.runtime.server.failure_log import log_failure
 from mcpgen.runtime.server.functions.awaitables import exit_refused, is_async, may_wait
 from mcpgen.runtime.server.functions.results import (
@@ -218,7 +218,7 @@ class Tool(Struct, frozen=True):
                 return error_result(str(error) or f"The tool {self.definition.name} failed.")
             case RequestRefused() | UnsupportedByPeer(peer="server"):
                 return error_result(f"The tool {self.definition.name} failed: {error}")
-            case RequestError() | UnsupportedByPeer() | TransportClosed():
+            case RequestError() | UnsupportedByPeer() | RequestEnded():
                 raise error
             case NonconformingResult():
                 _LOG.error("the result of %s is not of its annotated type: %s", self.label, error)

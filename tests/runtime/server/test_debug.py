@@ -148,6 +148,30 @@ async def test_handlers_do_as_functions_do(*, debug: bool) -> None:
     assert debug == (SECRET in told)
 
 
+async def test_a_function_that_has_lost_its_own_server_has_failed(caplog: pytest.LogCaptureFixture) -> None:
+    """Its error is of the same type as that of a function whose client has gone, which need not be told."""
+    async with connect(Server("other")) as lost:
+        pass
+    server = Server("demo")
+
+    @server.tool
+    async def ask() -> str:
+        return str(await lost.list_tools())
+
+    @server.resource("it:it")
+    async def it() -> str:
+        return str(await lost.list_tools())
+
+    told = await tool(server, "ask")
+    async with connect(server) as client:
+        with pytest.raises(RequestRefused):
+            await client.read_resource("it:it")
+
+    assert "The tool ask failed." == told
+    failed = [each.levelname for each in caplog.records if each.exc_info is not None]
+    assert ["ERROR", "ERROR"] == failed
+
+
 def test_text_that_cannot_be_encoded_is_escaped() -> None:
     assert "ValueError: \\ud800" == exception_text(ValueError("\ud800"))
 
