@@ -239,13 +239,13 @@ async def test_open_requests_hold_no_more_than_they_may() -> None:
 @on_both_loops
 @pytest.mark.slow
 async def test_a_session_does_not_expire_while_a_stream_is_open_and_does_when_it_is_not() -> None:
-    async with attacked_site(Guest().server, limits=HttpLimits(idle_seconds=0.05, handshake_seconds=0.05)) as web:
+    async with attacked_site(Guest().server, limits=HttpLimits(idle_seconds=0.5, handshake_seconds=0.5)) as web:
         peer = await joined(web, OLD)
         stream = peer.listen()
         await stream.event()
         idle = await joined(web, OLD)
         await until(lambda: len(web.app._state.sessions) == 1)
-        await anyio.sleep(0.2)
+        await anyio.sleep(0.7)
         assert {404} == await everything(web, idle.own_lines)
         assert 1 == len(web.app._state.sessions)
         await web.server.tools_changed()
@@ -257,11 +257,11 @@ async def test_a_session_does_not_expire_while_a_stream_is_open_and_does_when_it
 
 async def test_a_session_does_not_expire_while_its_request_is_answered() -> None:
     guest = Guest()
-    async with attacked_site(guest.server, limits=HttpLimits(idle_seconds=0.05)) as web:
+    async with attacked_site(guest.server, limits=HttpLimits(idle_seconds=0.5)) as web:
         peer = await joined(web, OLD)
         answer = peer.call("wait")
         await until(lambda: guest.waiting)
-        await anyio.sleep(0.2)
+        await anyio.sleep(0.7)
         guest.gate.set()
 
         assert "waited" == words((await answer.messages())[-1])
@@ -269,7 +269,7 @@ async def test_a_session_does_not_expire_while_its_request_is_answered() -> None
 
 async def test_an_expired_session_takes_with_it_what_its_lost_requests_run() -> None:
     guest = Guest()
-    async with attacked_site(guest.server, limits=HttpLimits(idle_seconds=0.05)) as web:
+    async with attacked_site(guest.server, limits=HttpLimits(idle_seconds=0.5)) as web:
         peer = await joined(web, OLD)
         lost = peer.call("wait")
         await until(lambda: guest.waiting)

@@ -119,9 +119,9 @@ async def test_a_session_expires_when_nobody_uses_it(revision: str) -> None:
 @with_sessions
 @pytest.mark.slow
 async def test_a_session_with_an_open_stream_is_in_use(revision: str) -> None:
-    async with caller(demo(), revision, limits=HttpLimits(idle_seconds=0.2)) as peer:
+    async with caller(demo(), revision, limits=HttpLimits(idle_seconds=0.5)) as peer:
         stream = await peer.listen().begun()
-        await anyio.sleep(0.6)
+        await anyio.sleep(0.8)
         answer = await peer.post(peer.request(1, "ping")).complete()
 
         assert (200, False) == (answer.status, stream.is_ended)
@@ -133,12 +133,12 @@ async def test_a_session_with_an_open_stream_is_in_use(revision: str) -> None:
 async def test_a_session_whose_client_was_lost_ends_with_its_work_or_not_at_all(revision: str) -> None:
     """A server MAY end a session at any time; what it may not do is to end the work and keep the session."""
     own = behaviour()
-    limits = HttpLimits(idle_seconds=0.05)
+    limits = HttpLimits(idle_seconds=0.5)
     async with caller(demo(own), revision, limits=limits) as peer:
         stream = peer.call("steps", meta='"progressToken":"p"', identity=3)
         event = await stream.seen()
         stream.leave()
-        await anyio.sleep(0.3)
+        await anyio.sleep(0.8)
         own.gate.set()
         await peer.web.quiet()
         again = await peer.listen(event.event_id).returned()
