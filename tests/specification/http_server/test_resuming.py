@@ -479,7 +479,7 @@ async def test_what_waits_for_a_slow_connection_goes_over_the_one_that_resumes_a
         for each in range(1, 5):
             await ctx.progress(each)
             await gate.wait()
-            await anyio.sleep(0.01)
+            await anyio.sleep(0.2)  # so that another connection is there before the next
         return "counted"
 
     async with caller(own, revision) as peer:
