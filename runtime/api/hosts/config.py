@@ -125,7 +125,7 @@ class _NamedProcess(Process):
         Raises:
             UsageError: It cannot be started.
         """
-        word = self._written_command
+        word = self._shown_word()
         if self._directory is not None and not Path(self._directory).is_dir():
             raise UsageError(f"{word!r} cannot be started: `cwd` is not a folder; correct it in the configuration")
         try:
@@ -135,16 +135,30 @@ class _NamedProcess(Process):
                 raise UsageError(f"{word!r} cannot be started: {problem}") from None
             raise
 
+    def _shown_word(self) -> str:
+        """Return `command` for a message, without the arguments and the query in it, which may be secret."""
+        written = self._written_command
+        program = written if self._is_program() else written.split(" ", 1)[0]
+        if "://" in program or missing_scheme(program) is not None:
+            program = program.split("?", 1)[0]
+        return written if program == written else f"{program} …"
+
+    def _is_program(self) -> bool:
+        """Return whether `command` has no arguments; the path of a program may have spaces."""
+        word = self._command_word
+        path = os.path.join(self._directory or "", word)  # noqa: PTH118 (the test below raises no PermissionError)
+        is_path = Path(word).name != word
+        return " " not in word or which(word) is not None or (is_path and os.path.exists(path))  # noqa: PTH110
+
     def _problem(self) -> str:
         """Return what is wrong with `command`, where a configuration needs other words than a command line."""
         word = self._command_word
-        path = os.path.join(self._directory or "", word)  # noqa: PTH118 (the tests below raise no PermissionError)
+        path = os.path.join(self._directory or "", word)  # noqa: PTH118 (the test below raises no PermissionError)
         if word.endswith(".py") and os.path.isfile(path):  # noqa: PTH113
             return 'it is a Python file; write "python" as `command`, and the file into `args`'
         if "://" in word or missing_scheme(word) is not None:
             return "it is a URL; write it as `url` instead of `command`"
-        is_path = Path(word).name != word
-        if " " in word and which(word) is None and not (is_path and os.path.exists(path)):  # noqa: PTH110
+        if not self._is_program():
             return "the program does not exist; put its arguments into `args`"
         return ""
 

@@ -279,6 +279,25 @@ def test_a_wrong_entry_is_described_in_the_words_of_the_configuration(entry: dic
 
 
 @pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("no-such-program --token hunter2", "'no-such-program …' cannot be started"),
+        ("https://example.com/mcp?key=hunter2", "'https://example.com/mcp …' cannot be started"),
+        ("localhost:8000/mcp?key=hunter2", "'localhost:8000/mcp …' cannot be started"),
+    ],
+)
+def test_arguments_in_the_command_of_an_entry_are_not_shown(
+    command: str, shown: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    for entry in ({"command": command}, {"command": command, "cwd": "/none"}):
+        with pytest.raises(Exception, match="no server of the configuration") as caught:
+            connect_sync({"mcpServers": {"one": entry}})
+
+        assert shown in str(caught.value)
+        assert "hunter2" not in str(caught.value) + caplog.text
+
+
+@pytest.mark.parametrize(
     ("file", "told"),
     [
         ("server.py", 'it is a Python file; write "python" as `command`, and the file into `args`'),
