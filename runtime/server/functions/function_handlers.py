@@ -86,7 +86,7 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
     @property
     def json_costs(self) -> JsonCosts:
         """What the largest values in the arguments of a tool take."""
-        return largest_costs(each.json_costs for each in self._registry.tools.entries.values())
+        return largest_costs({each.json_costs for each in self._registry.tools.entries.values()})  # most are equal
 
     @property
     def has_scopes(self) -> bool:
