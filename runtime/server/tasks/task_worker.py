@@ -5,9 +5,9 @@ function must not end with the connection. It runs in a task of the worker, whic
 
 In a store that processes share, each worker counts a beat every third of `TaskLimits.lease_seconds`. If another
 worker's count has not changed at three beats of this one, that worker has died: its tasks are run again here if their
-functions allow it (``replay=True``), and have failed otherwise. The time of a clock would not do: this worker may have
-been suspended itself, or the whole machine. While functions run here, the worker also looks for what other processes
-did to its tasks: responses of the client, cancellations.
+functions allow it (``replay=True``), and have failed otherwise. A clock would not do: this worker may have been
+suspended itself. While functions run here, the worker also looks for what other processes did to its tasks: responses
+of the client, cancellations.
 
 The tasks of a view of a server are taken over by a worker of the same view. Another may hide their tools, and its
 clients cannot reach these tasks.
@@ -64,8 +64,7 @@ _SYNC_SECONDS: Final = 0.5
 # How many tasks of dead workers are taken over in one turn of the event loop. With Redis, each takes a millisecond.
 _MAX_TAKEN: Final = 32
 
-# How many beats of a worker fit into its lease.
-_LEASE_BEATS: Final = 3
+_LEASE_BEATS: Final = 3  # how many beats of a worker fit into its lease
 
 _LOST: Final = "The process that ran the task has ended"
 

@@ -28,6 +28,7 @@ from mcpgen import (
 )
 from mcpgen.runtime.cli.terminal_text import error_text
 from mcpgen.runtime.http.client import exchange_choice
+from mcpgen.runtime.http.client.auth import access_tokens
 from tests.patience import PATIENCE_SECONDS
 from tests.runtime.http.login_world import (
     METADATA,
@@ -341,6 +342,32 @@ async def test_the_refresh_token_of_another_program_is_used_after_its_access_tok
             world.revoke()
             world.lifetime = 3600
             await idle.call_tool("greet", {"name": "2"})
+
+        assert 1 == len(world.logins)
+        refreshes = [each["refresh_token"] for each in world.forms if each["grant_type"] == "refresh_token"]
+        assert len(refreshes) == len({*refreshes})
+
+
+async def test_the_refresh_token_of_another_program_is_used_again_after_a_refresh_has_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def fail(*_: object) -> None:
+        raise LoginFailed("the authorization server is busy")
+
+    async with login_world() as world:
+        options: dict[str, Any] = {"store": MemoryTokenStore()}
+        async with connect(world.url, auth=world.oauth(**options)) as idle:
+            world.lifetime = 1  # it counts as expired at once
+            world.revoke()
+            async with connect(world.url, auth=world.oauth(**options)) as busy:
+                await busy.call_tool("greet", {"name": "1"})
+            world.revoke()
+            world.lifetime = 3600
+            with monkeypatch.context() as patched:
+                patched.setattr(access_tokens, "refreshed_tokens", fail)
+                with pytest.raises(LoginFailed):
+                    await idle.call_tool("greet", {"name": "2"})
+            await idle.call_tool("greet", {"name": "3"})
 
         assert 1 == len(world.logins)
         refreshes = [each["refresh_token"] for each in world.forms if each["grant_type"] == "refresh_token"]

@@ -247,7 +247,7 @@ class AccessTokens:
     async def _refresh_expired(self, expired: Tokens) -> None:
         """Replace tokens that have expired, if that needs no login; otherwise forget them, so that the server asks."""
         newest = await self._newest(expired)
-        if self._adopt(newest, expired):
+        if _replaces(newest, expired):
             return
         expired = newest or expired
         if expired.resource is None and not self._allows_legacy:
@@ -268,7 +268,7 @@ class AccessTokens:
             failure: Why they could not be refreshed a moment ago.
         """
         newest = await self._newest(refused)
-        if self._adopt(newest, refused):
+        if _replaces(newest, refused):
             return
         refused = newest
         credentials = self._credentials
@@ -308,14 +308,14 @@ class AccessTokens:
 
     async def _step_up(self, used: Tokens, challenge: Challenge, attempts: Attempts) -> None:
         """Get tokens that have the scopes of *challenge*, too."""
-        if not self._adopt(await self._newest(used), used):
+        if not _replaces(await self._newest(used), used):
             attempts.step_ups += 1
             found = await self._discover(challenge, allows_legacy=used.resource is None)
             if found is not None:
                 await self._obtain(found, step_up_scopes(used.scopes, challenge.scopes), challenge)
 
     async def _newest(self, used: Tokens | None) -> Tokens | None:
-        """Return the tokens that another task or program has got since *used*; *used* if there are none.
+        """Use and return the tokens that another task or program has got since *used*; *used* if there are none.
 
         They may have expired, too, if they have a refresh token, which has replaced that of *used*.
         """
@@ -324,15 +324,10 @@ class AccessTokens:
         # The store still has the older tokens after it could not store those of this program.
         is_changed, self._stored_token = token not in ("", self._stored_token), token
         newest = stored if is_changed or self._tokens is None else self._tokens
-        is_usable = newest is not None and (newest.refresh_token is not None or newest.is_fresh(time.time()))
-        return newest if is_usable else used
-
-    def _adopt(self, newest: Tokens | None, used: Tokens | None) -> bool:
-        """Use *newest* if they are fresh and others than *used*; return whether they are."""
-        if newest is None or (used and newest.access_token == used.access_token) or not newest.is_fresh(time.time()):
-            return False
+        if newest is None or (newest.refresh_token is None and not newest.is_fresh(time.time())):
+            return used
         self._use(newest)
-        return True
+        return newest
 
     # --- tokens
 
@@ -397,3 +392,9 @@ class AccessTokens:
         self._last = tokens or self._last
         self.on_change()
         self._proof_key = None if tokens is None or tokens.key is None else ProofKey(tokens.key)
+
+
+def _replaces(newest: Tokens | None, used: Tokens | None) -> bool:
+    """Return whether *newest* are fresh, and others than *used*."""
+    is_same = used is not None and newest is not None and newest.access_token == used.access_token
+    return newest is not None and not is_same and newest.is_fresh(time.time())
