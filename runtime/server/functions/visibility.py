@@ -2,8 +2,9 @@
 
 Theory of operation. Each call of `enable` or `disable` adds a rule. The last rule that matches a function decides; a
 function that no rule matches is shown. Rules also hold for functions that are registered later, so a server can hide a
-tag before anything has it. A rule is dropped when a later one matches everything that it matches, and a name is dropped
-when its function is removed. So the rules do not grow without a limit while a server runs.
+tag before anything has it. A rule is dropped when a later one matches everything that it matches, two rules in sequence
+that differ only in names become one, and a name is dropped when its function is removed. So the rules do not grow
+without a limit while a server runs.
 """
 
 from __future__ import annotations
@@ -83,7 +84,13 @@ class Visibility:
 
     def add(self, rule: Rule) -> None:
         """Add a rule, which precedes all others."""
-        self.rules = (*(each for each in self.rules if not rule.includes(each)), rule)
+        kept = [each for each in self.rules if not rule.includes(each)]
+        last = kept[-1].names if kept else None
+        if last is not None and rule.names is not None and kept[-1] == replace(rule, names=last):
+            kept[-1] = replace(rule, names=last | rule.names)
+        else:
+            kept.append(rule)
+        self.rules = tuple(kept)
 
     def show_only(self, rule: Rule) -> None:
         """Show what *rule* matches, and nothing else."""

@@ -319,6 +319,21 @@ def test_rules_do_not_pile_up() -> None:
     assert 2 == len(rules.rules)
 
 
+def test_functions_that_are_hidden_one_by_one_need_one_rule() -> None:
+    rules = Visibility()
+    rules.show_only(Rule(is_shown=True, tags=frozenset({"t"})))
+    for name in "abc":
+        rules.add(Rule(is_shown=False, names=frozenset({name})))
+    rules.add(Rule(is_shown=True, names=frozenset({"b"})))
+    rules.add(Rule(is_shown=True, names=frozenset({"d"}), components=frozenset({"tool"})))
+
+    assert 5 == len(rules.rules)
+    assert [False, True, False, True, False] == [
+        rules.shows("tool", name, frozenset(tags))
+        for name, tags in [("a", "t"), ("b", "t"), ("c", "t"), ("d", ""), ("e", "")]
+    ]
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
