@@ -1,4 +1,4 @@
-"""What clients learn if a function is itself the client of another server, and that one refuses or lacks something."""
+"""What clients get if a function is itself the client of another server: its results, and what it refuses or lacks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mcpgen import Extension, RequestRefused, Server, UnsupportedByPeer, connect
+from mcpgen import Extension, RequestRefused, Server, ToolResult, UnsupportedByPeer, connect
 from mcpgen.generated.registry import REVISIONS
 from tests.harness.rooms_extension import IDENTIFIER, rooms
 
@@ -60,6 +60,20 @@ async def test_the_error_of_another_server_does_not_blame_the_client(revision: s
 
     assert (True, f"The tool {name} failed: {told}") == (result.is_error, result.text)
     assert (-32603, told) == (caught.value.code, caught.value.message)
+
+
+@revisions
+async def test_a_function_may_return_the_result_of_another_server(revision: str) -> None:
+    other_server, server = Server("other"), Server("gateway")
+    other_server.tool(find)
+    async with connect(other_server) as other:
+
+        @server.tool
+        async def forward() -> ToolResult:
+            return await other.call_tool("find")
+
+        async with connect(server, revisions=[revision]) as client:
+            assert ["found", "found"] == [(await client.call_tool("forward")).text for _ in range(2)]
 
 
 async def test_a_call_says_which_side_lacks_something() -> None:
