@@ -8,6 +8,7 @@ For any other union, `AnyOf` finds the arm by the keys of the value.
 
 from __future__ import annotations
 
+import sys
 import threading
 import typing
 from typing import TYPE_CHECKING, Annotated, Any, Union
@@ -22,7 +23,7 @@ from .validation import Checked, Settle, Settler, settler, shortened, unwrap
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["AnyOf", "tagged"]
+__all__ = ["AnyOf", "decode_within", "tagged"]
 
 
 def tagged(tag: str, *classes: type[Struct]) -> Any:
@@ -268,12 +269,34 @@ class _Thread(threading.local):
 
     Attributes:
         memory: That of the outermost search that the thread is in; None if it is in none.
+        tries: How many arms may still be tried in the value that is decoded.
     """
 
     memory: _Memory | None = None
+    tries: int = sys.maxsize
 
 
 _thread = _Thread()
+
+
+class _TooManyTriesError(Exception):
+    """More arms were tried than the caller allows. msgspec does not turn it into a ValidationError."""
+
+
+def decode_within(max_tries: int, decode: Callable[[bytes | str], Any], data: bytes | str) -> Any:
+    """Return what *decode* makes of *data*.
+
+    Raises:
+        msgspec.ValidationError: It is not valid, or more than *max_tries* arms of unions would be tried.
+    """
+    outer, _thread.tries = _thread.tries, max_tries
+    try:
+        return decode(data)
+    except _TooManyTriesError:
+        reason = f"more than {max_tries:,} arms of unions would be tried"
+        raise ValidationError(f"Expected fewer objects in unions without a tag: {reason}") from None
+    finally:
+        _thread.tries = outer
 
 
 def _markers(arms: tuple[_Candidate, ...]) -> tuple[tuple[str, Settle], ...]:
@@ -314,6 +337,9 @@ class _Candidate:
 
     def settle(self, value: Any) -> Any:
         """Return *value* as this arm."""
+        _thread.tries -= 1
+        if _thread.tries < 0:
+            raise _TooManyTriesError
         converted = msgspec.convert(value, self._type)
         return converted if self._settle is None else self._settle(converted)
 

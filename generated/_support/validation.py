@@ -307,13 +307,27 @@ class _Decoders(dict[Any, Callable[[bytes | str], Any]]):
 _decoders = _Decoders()
 
 
-def decoder(type: Any) -> Callable[[bytes | str], Any]:  # noqa: A002 (the name that msgspec uses)
+def decoder(
+    type: Any,  # noqa: A002 (the name that msgspec uses)
+    *,
+    max_tries: int | None = None,
+) -> Callable[[bytes | str], Any]:
     """Return the function that `decode` uses for *type*; a loop saves the lookup.
 
     Like msgspec, it raises RecursionError for JSON that is nested deeper than the interpreter's limit, and
     UnicodeDecodeError for text that is not UTF-8.
+
+    Args:
+        type: As for `decode`.
+        max_tries: How many arms of structural unions may be tried for a value with all that is in it; None for no
+            limit. Each object in such a union is tried as every arm whose required keys it has. A value that needs more
+            raises ValidationError.
     """
-    return _decoders[type]
+    if max_tries is None:
+        return _decoders[type]
+    from .unions import decode_within  # noqa: PLC0415 (that module imports this one)
+
+    return partial(decode_within, max_tries, _decoders[type])
 
 
 @typing.overload

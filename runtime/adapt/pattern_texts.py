@@ -22,10 +22,14 @@ if TYPE_CHECKING:
     FindTexts = Callable[[object, list[str]], None]
     Decode = Callable[[bytes], Any]
 
-__all__ = ["MAX_CHARS", "PatternCheck", "has_decimals", "package_decoder", "pattern_check"]
+__all__ = ["MAX_CHARS", "MAX_UNION_TRIES", "PatternCheck", "has_decimals", "package_decoder", "pattern_check"]
 
 MAX_CHARS: Final = 4000
 """Of one text for a pattern without `max_length`."""
+
+# Each takes 5 µs. If the message is not valid, it is decoded again for the place, so 10,000 take up to 100 ms.
+MAX_UNION_TRIES: Final = 10_000
+"""How many arms of unions without a tag are tried for one message of a generated package."""
 
 
 class PatternCheck:
@@ -63,9 +67,12 @@ def pattern_check(kind: type) -> PatternCheck | None:
 
 
 def package_decoder(package: ModuleType) -> Callable[[Any], Decode]:
-    """Return what `decoder` of a generated *package* does; its decoders check the texts for patterns first."""
+    """Return what `decoder` of a generated *package* does, for values from a peer.
+
+    Its decoders check the texts for patterns first, and limit the arms of unions that are tried.
+    """
     check = _pattern_check_of_package(package.models)
-    decoder: Callable[[Any], Decode] = package.decoder
+    decoder: Callable[[Any], Decode] = partial(package.decoder, max_tries=MAX_UNION_TRIES)
     return decoder if check is None else lambda kind: partial(_decode_checked, check, decoder(kind))
 
 

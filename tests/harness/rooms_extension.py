@@ -40,7 +40,10 @@ _DOCUMENT: Final = {
             seats={"type": "integer", "minimum": 1},
             guest=_ADDRESS,
             guests={"type": "array", "items": {"anyOf": [_ADDRESS, {"type": "integer"}]}},
+            wishes={"type": "array", "items": {"anyOf": [{"$ref": "#/$defs/Desk"}, {"$ref": "#/$defs/Screen"}]}},
         ),
+        "Desk": _object("", height=_STRING),
+        "Screen": _object("", width=_STRING),
         "ReserveRoomResult": _object(
             "resultType confirmation",
             _meta={"$ref": "#/$defs/ResultMetaObject"},

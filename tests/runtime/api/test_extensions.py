@@ -97,6 +97,21 @@ async def test_a_text_of_an_extension_that_is_too_long_for_its_pattern_is_refuse
         )
 
 
+async def test_a_message_of_an_extension_with_too_many_objects_in_unions_is_refused() -> None:
+    async with connect(room_server(), extensions=[rooms()]) as client:
+        for count, is_refused in [
+            (5000, False),
+            (5001, True),
+            (5000, False),
+        ]:  # each is tried as a `Desk` and a `Screen`
+            asked = client.request_json(RESERVE, {"room": "5", "wishes": [{"width": "1"}] * count})
+            if is_refused:
+                with pytest.raises(RequestRefused, match="more than 10,000 arms of unions would be tried"):
+                    await asked
+            else:
+                assert await asked
+
+
 @pytest.mark.parametrize("length", [3000, 4000])
 async def test_a_result_of_an_extension_that_is_too_long_for_its_pattern_is_not_sent(
     length: int, caplog: pytest.LogCaptureFixture
