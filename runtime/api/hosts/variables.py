@@ -61,7 +61,7 @@ class Variables:
 def _variable(where: str, name: str) -> str:
     match name:
         case "userHome":
-            return str(Path.home())
+            return _user_home(where)
         case "pathSeparator" | "/":
             return os.sep
         case _:
@@ -79,6 +79,15 @@ def _variable(where: str, name: str) -> str:
     if value is None:
         raise EntryError(f"`{where}` refers to ${{{name}}}, but the environment variable {found[1]} is not set")
     return value
+
+
+def _user_home(where: str) -> str:
+    try:
+        return str(Path.home())
+    except RuntimeError:
+        raise EntryError(
+            f"`{where}` refers to ${{userHome}}, but this user has no home folder; set the environment variable HOME"
+        ) from None
 
 
 def kind_of(value: object) -> str:

@@ -79,6 +79,15 @@ def test_variables_have_their_values(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {"command": "value", "args": ["value/or", "$MCPGEN_SET", home], "env": {"A": ""}} == found.settings
 
 
+def test_a_user_without_a_home_has_no_value_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", home)
+
+    assert "`command` refers to ${userHome}, but this user has no home folder" in entry(command="${userHome}/x").problem
+
+
 def test_the_value_of_a_variable_is_not_read_for_variables_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MCPGEN_SET", "${MCPGEN_OTHER}")
 
