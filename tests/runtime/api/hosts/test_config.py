@@ -94,6 +94,7 @@ def test_the_value_of_a_variable_is_not_read_for_variables_again(monkeypatch: py
     assert "${MCPGEN_OTHER}" == entry(command="${MCPGEN_SET}").settings["command"]
 
 
+HALF = "is not valid Unicode: it contains half of a surrogate pair; correct it"
 PROBLEMS: dict[str, tuple[Any, str]] = {
     "no object": (SECRET, "the entry must be a JSON object, not a string"),
     "nothing": ({}, "it has neither `command` nor `url`; add one of them"),
@@ -138,6 +139,10 @@ PROBLEMS: dict[str, tuple[Any, str]] = {
         {"command": "x", "cwd": f"~{SECRET}/a"},
         "`cwd` is not a folder; correct it in the configuration",
     ),
+    "half a pair in a command": ({"command": f"{SECRET}\ud800"}, f"`command` {HALF}"),
+    "half a pair in an argument": ({"command": "x", "args": ["a", "\udfff"]}, f"`args[1]` {HALF}"),
+    "half a pair in a variable": ({"command": "x", "env": {"A": "\ud800"}}, f"`env.A` {HALF}"),
+    "half a pair in a name": ({"command": "x", "env": {"A\ud800": SECRET}}, f"a name in `env` {HALF}"),
     "a long folder": (
         {"command": "x", "cwd": "/" + SECRET * 100},
         "`cwd` is not a folder; correct it in the configuration",
