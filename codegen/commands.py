@@ -160,10 +160,11 @@ def check(*, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - the options
     with refusals_reported(as_json=as_json):
         found = compare_with_build(given)
         if not as_json:
-            for line in (each for difference in found.changed.values() for each in difference.split("\n")):
+            for line in (
+                each for difference in filter(None, found.changed.values()) for each in difference.split("\n")
+            ):
                 echo_encoded(printable(line))  # the file on the disk can contain anything
-        found_at = {path: "differs from a fresh build" if path.exists() else "is missing" for path in found.changed}
-        findings = [_drifted(f"{path} {said}", f"Run: {found.command}") for path, said in found_at.items()]
+        findings = [_changed(path, found.command) for path in found.changed]
         hint = "If a build with more options wrote it, such as `--adapters`, add them. Otherwise delete the file."
         findings += [_drifted(f"{path} is not in a fresh build", hint) for path in found.unexpected]
         if findings:
@@ -173,6 +174,13 @@ def check(*, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - the options
         return
     for folder in found.folders:
         click.echo(f"{folder}: equal to a fresh build")
+
+
+def _changed(path: Path, command: str) -> Diagnostic:
+    if path.is_dir():
+        return _drifted(f"{path} is a folder", f"Remove it. Then run: {command}")
+    said = "differs from a fresh build" if path.exists() else "is missing"
+    return _drifted(f"{path} {said}", f"Run: {command}")
 
 
 def _drifted(message: str, hint: str) -> Diagnostic:

@@ -117,10 +117,16 @@ def signals_held() -> Generator[None]:
 
 
 def drift(files: Mapping[str, str], folder: Path) -> dict[Path, str]:
-    """Return each file of *files* that is not the same in *folder*, with the difference that a build would make."""
+    """Return each file of *files* that is not the same in *folder*, with the difference that a build would make.
+
+    There is no difference for a folder in place of the file.
+    """
     found: dict[Path, str] = {}
     for name, content in sorted(files.items()):
         path = folder / name
+        if path.is_dir():
+            found[path] = ""
+            continue
         actual = _text(path) if path.is_file() else ""
         if actual != content:
             lines = difflib.unified_diff(

@@ -11,14 +11,12 @@ from importlib.resources import files
 from traceback import extract_tb
 from typing import TYPE_CHECKING, NoReturn
 
-import black
 import jinja2
-from black.mode import TargetVersion
-from black.parsing import InvalidInput
 from jinja2 import meta, nodes
 from jinja2.defaults import DEFAULT_NAMESPACE
 
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
+from mcpgen.codegen.formatting import InvalidInput, format_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,8 +37,6 @@ REPLACEABLE = {
     "side.py.jinja": {"module", "side"},
 }
 
-# Explicit, so that no pyproject.toml in the working directory decides what is generated.
-_MODE = black.Mode(line_length=120, target_versions={TargetVersion.PY311})
 _QUOTED = re.compile(r"'([^']*)'")
 _OUTPUT_PLACE = re.compile(r": (\d+):\d+[:\s]([^\n]*)")
 _HEAD = re.compile(r"\{#-?\s*mcpgen templates (\d+)\s*-?#\}")
@@ -86,7 +82,7 @@ class Templates:
             Refused: MG320, a template of the user has a fault.
         """
         try:
-            return black.format_str(self._environment.get_template(template).render(views), mode=_MODE)
+            return format_source(self._environment.get_template(template).render(views))
         except jinja2.TemplateSyntaxError as error:
             self._refuse(template, error.lineno, str(error.message), error)
         except jinja2.UndefinedError as error:

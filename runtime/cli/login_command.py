@@ -17,6 +17,7 @@ from mcpgen.runtime.cli.terminal_text import error_text, escaped_line, sentence
 from mcpgen.runtime.errors import McpgenError, UsageError
 from mcpgen.runtime.http.auth.scopes import step_up_scopes
 from mcpgen.runtime.http.client.address import parse_address
+from mcpgen.runtime.http.client.auth.token_store import state_folder
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -95,6 +96,7 @@ def login(  # noqa: PLR0913 (each option is one)
             assume_pkce=assume_pkce,
         )
         oauth = login(scopes=scopes or None)
+        state_folder()  # before the login: without this folder, its tokens could not be stored
     except UsageError as error:
         text = sentence(error)
         for name, option in _OPTIONS.items():
@@ -115,6 +117,7 @@ def logout(*, url: str) -> None:
     try:
         parse_address(url)
         oauth = terminal_login()
+        state_folder()
     except UsageError as error:
         raise click.UsageError(sentence(error)) from None
     _run(lambda screen: _log_out(screen, url, oauth), what="logout")

@@ -251,6 +251,17 @@ def test_a_missing_extra_says_what_to_install(module: str, elsewhere: Path) -> N
     assert [] == list(elsewhere.iterdir())
 
 
+def test_a_user_without_a_home_can_build(small: Path, elsewhere: Path) -> None:
+    """Black looks for the user's folder for caches."""
+    homeless = f"import os, pwd; os.environ.pop('HOME', None); pwd.getpwuid = {{}}.__getitem__; {ENTRY}"
+    words = [sys.executable, "-c", homeless, *command_to_build(small, elsewhere / "out")[3:]]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
+    done = subprocess.run(words, check=False, capture_output=True, env=environment, encoding="utf-8")
+
+    assert (0, "") == (done.returncode, done.stderr)
+    assert (elsewhere / "out" / "vx" / "__init__.py").is_file()
+
+
 # Documents
 
 

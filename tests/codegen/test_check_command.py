@@ -116,6 +116,16 @@ def test_each_missing_file_is_drift(checkout: Path) -> None:
     )
 
 
+def test_a_folder_in_place_of_a_file_is_said_to_be_one(checkout: Path) -> None:
+    path = checkout / "generated" / FOLDER / "models.py"
+    path.unlink()
+    path.mkdir()
+    result = run()
+
+    assert (1, "") == (result.exit_code, result.stdout)
+    assert f"{path} is a folder\n  hint: Remove it. Then run: mcpgen build --all\n" in result.stderr
+
+
 def test_a_missing_revision_is_drift_in_all_its_files(checkout: Path) -> None:
     shutil.rmtree(checkout / "generated" / FOLDER)
     result = run("--json")

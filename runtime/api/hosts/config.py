@@ -28,7 +28,7 @@ from msgspec import Struct
 
 from mcpgen.runtime.adapt.json_pointer import is_array, is_object
 from mcpgen.runtime.api.hosts.jsonc import JsoncError, parse_jsonc
-from mcpgen.runtime.api.hosts.variables import EntryError, Variables, kind_of
+from mcpgen.runtime.api.hosts.variables import EntryError, Variables, check_unicode, kind_of
 from mcpgen.runtime.errors import UsageError, printable
 from mcpgen.runtime.http.client.transport import Http
 from mcpgen.runtime.protocol.argument_checks import check_file_path
@@ -349,6 +349,8 @@ def _sequence(key: str, value: object) -> list[Any]:
 def _texts(key: str, value: object) -> dict[str, Any]:
     if not _is_mapping(value):
         raise EntryError(f'`{key}` must be an object with strings, such as {{"NAME": "value"}}, not {kind_of(value)}')
+    for name in value:
+        check_unicode(f"a name in `{key}`", str(name))
     # VS Code removes a variable whose value is null; the server does not inherit any but the basic ones anyway.
     return {printable(str(name)): each for name, each in value.items() if each is not None}
 

@@ -10,10 +10,13 @@ from typing import Final
 
 from mcpgen.runtime.errors import printable
 
-__all__ = ["EntryError", "Variables", "kind_of"]
+__all__ = ["EntryError", "Variables", "check_unicode", "kind_of"]
 
 _REFERENCE: Final = re.compile(r"\$\{([^{}]*)\}")
 _VARIABLE: Final = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+
+# The halves with which Python stands for bytes that are not UTF-8 are left out: a file name can have them.
+_HALF_OF_A_PAIR: Final = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 # A reference can have seven characters, and a variable a hundred thousand. Linux passes 2 MiB to a process.
 _MAX_VALUES: Final = 16 * 1024 * 1024
@@ -43,12 +46,13 @@ class Variables:
         """Return *value* as text with the values of its variables.
 
         Raises:
-            EntryError: It is not text, a variable has no value, or the values are too long.
+            EntryError: It is not text, or no valid Unicode, a variable has no value, or the values are too long.
         """
         if isinstance(value, int | float) and not isinstance(value, bool):  # a port, for example, without its quotes
             return str(value)
         if not isinstance(value, str):
             raise EntryError(f"`{where}` must be a string, not {kind_of(value)}")
+        check_unicode(f"`{where}`", value)
 
         def replacement(found: re.Match[str]) -> str:
             text = _variable(where, found[1])
@@ -58,10 +62,20 @@ class Variables:
         return _REFERENCE.sub(replacement, value)
 
 
+def check_unicode(what: str, text: str) -> None:
+    """Check that *text* is valid Unicode; *what* names it in the error.
+
+    Raises:
+        EntryError: It has half of a surrogate pair, which JSON can write as an escape.
+    """
+    if _HALF_OF_A_PAIR.search(text):
+        raise EntryError(f"{what} is not valid Unicode: it contains half of a surrogate pair; correct it")
+
+
 def _variable(where: str, name: str) -> str:
     match name:
         case "userHome":
-            return str(Path.home())
+            return _user_home(where)
         case "pathSeparator" | "/":
             return os.sep
         case _:
@@ -79,6 +93,15 @@ def _variable(where: str, name: str) -> str:
     if value is None:
         raise EntryError(f"`{where}` refers to ${{{name}}}, but the environment variable {found[1]} is not set")
     return value
+
+
+def _user_home(where: str) -> str:
+    try:
+        return str(Path.home())
+    except RuntimeError:
+        raise EntryError(
+            f"`{where}` refers to ${{userHome}}, but this user has no home folder; set the environment variable HOME"
+        ) from None
 
 
 def kind_of(value: object) -> str:

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, NoReturn
 import click
 
 from mcpgen.runtime.adapt.json_pointer import is_array, is_object
-from mcpgen.runtime.cli.client.schema_text import constraints, resolve_ref, type_names, type_text
+from mcpgen.runtime.cli.client.schema_text import NOTHING_ALLOWED, constraints, resolve_ref, type_names, type_text
 from mcpgen.runtime.cli.terminal_text import escaped_line, join_words, json_reason
 from mcpgen.runtime.transports.command_line import join_command
 
@@ -149,8 +149,7 @@ def convert_arguments(pairs: dict[str, tuple[str, bool]], schema: object) -> dic
                 hint = f"; for text, write {escaped_line(join_command([f'{key}={text}']))}" if is_text else ""
                 reasons.append(f"`{escaped_line(key)}` cannot be read as JSON: {error}{hint}.")
             elif key in properties or is_open:
-                expected, hint = _expected(inner, schema), _value_hint(key, inner, schema)
-                reasons.append(f"`{escaped_line(key)}` must be {expected}, not {escaped_line(text)!r}.{hint}")
+                reasons.append(_mismatch(key, text, inner, schema))
     if reasons:
         raise InvalidArguments(reasons)
     return made
@@ -177,9 +176,14 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f" Did you mean {join_words(escaped_line(by_folded[each]) for each in found)}?" if found else ""
 
 
-def _expected(schema: object, root: object) -> str:
-    choices = [each for each in constraints(schema, root) if each.startswith(("one of", "only"))]
-    return "; ".join(choices) or f"of type {type_text(schema, root)}"
+def _mismatch(key: str, text: str, schema: object, root: object) -> str:
+    found = list(constraints(schema, root))
+    name = escaped_line(key)
+    if NOTHING_ALLOWED in found:
+        return f"`{name}` cannot have a value: its schema has an empty `enum`."
+    choices = [each for each in found if each.startswith(("one of", "only"))]
+    expected = "; ".join(choices) or f"of type {type_text(schema, root)}"
+    return f"`{name}` must be {expected}, not {escaped_line(text)!r}.{_value_hint(key, schema, root)}"
 
 
 def _value_hint(key: str, schema: object, root: object) -> str:

@@ -70,9 +70,11 @@ class ResultOutput:
         if self._is_json:
             self.json(result)
             return int(has_failed)
+        structured = result.get("structuredContent")
+        if has_failed and structured is None and not any(map(str.strip, lines)):
+            return self.failure("The tool failed, and gave no reason.")
         screen = self._err if has_failed else self._out
         screen.lines(lines)
-        structured = result.get("structuredContent")
         if structured is not None and not any(is_object(each) and each.get("type") == "text" for each in blocks):
             screen.line(as_json(structured, is_pretty=screen.is_terminal))
         return int(has_failed)

@@ -19,7 +19,16 @@ from mcpgen.runtime.cli.terminal_text import as_json, escaped_line, join_words, 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["PropertyRow", "constraints", "resolve_ref", "property_rows", "repeats_name", "type_text", "type_names"]
+__all__ = [
+    "NOTHING_ALLOWED",
+    "PropertyRow",
+    "constraints",
+    "resolve_ref",
+    "property_rows",
+    "repeats_name",
+    "type_text",
+    "type_names",
+]
 
 _MAX_DEPTH: Final = 3  # a deeper table is not readable
 _MAX_REFERENCES: Final = 8
@@ -209,6 +218,10 @@ _BOUNDS: Final = (
 )
 
 
+NOTHING_ALLOWED: Final = "no value is allowed"
+"""The constraint of an ``enum`` without values."""
+
+
 def constraints(schema: object, root: object) -> Iterator[str]:
     """Yield the constraints beside the type as text: ``one of "a", "b"``, ``at least 3``, ``default 5``."""
     whole = resolve_ref(schema, root)
@@ -219,16 +232,15 @@ def constraints(schema: object, root: object) -> Iterator[str]:
     if not is_array(choices) and arms and all("const" in arm for arm in arms):
         choices = [arm["const"] for arm in arms]
     if is_array(choices):
-        listed = [_value(each) for each in choices[:_MAX_CHOICES]]
-        more = len(choices) - len(listed)
-        yield f"{'one of ' if len(choices) > 1 else 'only '}{', '.join(listed)}{f' and {more} more' if more else ''}"
+        yield _choices_text(choices)
     not_null = [arm for arm in arms if arm.get("type") != "null"]
     bounded = not_null[0] if len(not_null) == 1 and len(arms) > 1 else whole
     if bounded is not whole and not is_array(choices) and ("enum" in bounded or "const" in bounded):
         yield from constraints({key: bounded[key] for key in ("enum", "const") if key in bounded}, root)
     items = resolve_ref(bounded.get("items"), root)
     if "enum" in items:
-        yield from (f"each {each}" for each in constraints({"enum": items["enum"]}, root))
+        found = constraints({"enum": items["enum"]}, root)
+        yield from ("no item is allowed" if each == NOTHING_ALLOWED else f"each {each}" for each in found)
     for least, most, noun in _RANGES:
         yield from range_text(bounded.get(least), bounded.get(most), noun)
     for key, words in _BOUNDS:
@@ -237,6 +249,14 @@ def constraints(schema: object, root: object) -> Iterator[str]:
             yield words.format(escaped_line(_cut(str(value), _MAX_NAME)))
     if whole.get("default") is not None:
         yield f"default {_value(whole['default'])}"
+
+
+def _choices_text(choices: list[Any]) -> str:
+    if not choices:
+        return NOTHING_ALLOWED
+    listed = [_value(each) for each in choices[:_MAX_CHOICES]]
+    more = len(choices) - len(listed)
+    return f"{'one of ' if len(choices) > 1 else 'only '}{', '.join(listed)}{f' and {more} more' if more else ''}"
 
 
 def repeats_name(title: object, name: str) -> bool:

@@ -22,7 +22,7 @@ class Host(Struct, frozen=True):
 
     Attributes:
         title: Its name for people.
-        user_file: Returns the file with the servers of the user.
+        user_file: Returns the file with the servers of the user. It raises `click.UsageError` if there is no home.
         project_file: The file with the servers of a project, relative to the project's folder; None if it has none.
         section: The key under which the servers are.
         has_type: Whether an entry says ``"type": "stdio"``.
@@ -43,6 +43,20 @@ class Host(Struct, frozen=True):
         return {**made, "env": dict(environment)} if environment else made
 
 
+def _home() -> Path:
+    """Return the home folder of the user.
+
+    Raises:
+        click.UsageError: There is none.
+    """
+    try:
+        return Path.home()
+    except RuntimeError:
+        variable = "USERPROFILE" if sys.platform == "win32" else "HOME"
+        text = f"This user has no home folder. Set the environment variable {variable}, or name the file with `--file`."
+        raise click.UsageError(text) from None
+
+
 def _application_data(name: str) -> Path:
     """Return the folder in which an application that is built with Electron keeps the data of the user.
 
@@ -51,12 +65,12 @@ def _application_data(name: str) -> Path:
     match sys.platform:
         case "win32":
             found = os.environ.get("APPDATA")
-            return (Path(found) if found else Path.home() / "AppData" / "Roaming") / name
+            return (Path(found) if found else _home() / "AppData" / "Roaming") / name
         case "darwin":
-            return Path.home() / "Library" / "Application Support" / name
+            return _home() / "Library" / "Application Support" / name
         case _:
             found = os.environ.get("XDG_CONFIG_HOME")
-            return (Path(found) if found else Path.home() / ".config") / name
+            return (Path(found) if found else _home() / ".config") / name
 
 
 def _claude_desktop() -> Path:
@@ -72,7 +86,7 @@ def _claude_desktop() -> Path:
     if sys.platform != "win32":
         return _application_data("Claude") / name
     local = os.environ.get("LOCALAPPDATA")
-    packages = (Path(local) if local else Path.home() / "AppData" / "Local") / "Packages"
+    packages = (Path(local) if local else _home() / "AppData" / "Local") / "Packages"
     folders = [each / "LocalCache" / "Roaming" / "Claude" for each in sorted(packages.glob("Claude_*"))]
     found = [each for each in folders if each.is_dir()]
     if len(found) > 1:
@@ -88,7 +102,7 @@ def _claude_code() -> Path:
     `CLAUDE_CONFIG_DIR` moves the file: https://github.com/anthropics/claude-code/issues/48448.
     """
     folder = os.environ.get("CLAUDE_CONFIG_DIR")
-    return (Path(folder) if folder else Path.home()) / ".claude.json"
+    return (Path(folder) if folder else _home()) / ".claude.json"
 
 
 def _cursor() -> Path:
@@ -96,7 +110,7 @@ def _cursor() -> Path:
 
     https://cursor.com/docs/context/mcp, "Configuration locations".
     """
-    return Path.home() / ".cursor" / "mcp.json"
+    return _home() / ".cursor" / "mcp.json"
 
 
 def _vscode() -> Path:

@@ -142,7 +142,9 @@ def _path(host: Host, other: Path | None, *, is_project: bool) -> Path:
         try:
             return other.expanduser()
         except RuntimeError:
-            raise click.UsageError(f"{escaped_line(other)}: there is no such user.") from None
+            has_no_home = other.parts[0] == "~"
+            reason = "this user has no home folder; set HOME" if has_no_home else "there is no such user"
+            raise click.UsageError(f"{escaped_line(other)}: {reason}.") from None
     if not is_project:
         return host.user_file()
     if host.project_file is None:

@@ -12,7 +12,7 @@ from mcpgen.runtime.errors import UsageError, printable
 from mcpgen.runtime.limits import MAX_URI_CHARS, MAX_WIDE_URL_CHARS
 from mcpgen.runtime.transports.command_line import hide_userinfo, missing_scheme
 
-__all__ = ["Address", "parse_address", "join_url"]
+__all__ = ["Address", "parse_address", "join_url", "max_url_chars"]
 
 _PORTS: Final = {"http": 80, "https": 443}
 
@@ -88,13 +88,18 @@ def _address(parts: SplitResult, host: str, port: int | None) -> Address:
     )
 
 
+def max_url_chars(url: str) -> int:
+    """Return how many characters *url* may have, which a server sends: Python keeps the last 128 URLs."""
+    return MAX_URI_CHARS if url.isascii() else MAX_WIDE_URL_CHARS
+
+
 def join_url(base: Address, reference: str) -> Address:
     """Resolve *reference*, a URL or a part of one, against *base*.
 
     Raises:
         UsageError: The result is not a URL of http or https, or *reference* is too long.
     """
-    limit = MAX_URI_CHARS if reference.isascii() else MAX_WIDE_URL_CHARS  # Python keeps the last 128 URLs
+    limit = max_url_chars(reference)
     if len(reference) > limit:
         raise UsageError(f"the URL has {len(reference):,} characters, more than {limit:,}; shorten it")
     try:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from mcpgen.runtime.errors import UsageError, printable
-from mcpgen.runtime.http.client.address import join_url
+from mcpgen.runtime.http.client.address import join_url, max_url_chars
 from mcpgen.runtime.http.client.response_body import read_head
 from mcpgen.runtime.http.errors import HttpRefused
 from mcpgen.runtime.protocol import envelope
@@ -184,6 +184,11 @@ def _redirect_advice(response: HttpResponse, address: Address) -> str:
     """Return why a redirect was not followed."""
     target = redirect_target(response, address)
     if target is None:
+        location = response.headers["location"]
+        limit = max_url_chars(location)
+        if len(location) > limit:
+            kind = "" if location.isascii() else " if it is not ASCII"
+            return f"it redirects to a URL of {len(location):,} characters; a URL may have at most {limit:,}{kind}"
         return "it redirects, but not to a URL of http or https"
     start = f"it redirects to {target.shown}"
     if target.origin != address.origin:

@@ -75,6 +75,7 @@ def test_json_is_taken_as_it_is_whatever_the_schema_says() -> None:
         ({"enum": [True, "a"]}, "c", "`x` must be one of true, \"a\", not 'c'."),
         ({"type": "array"}, "a", "`x` must be of type array, not 'a'. Write JSON: x='[…]'"),
         ({"type": "object"}, "{a}", "`x` must be of type object, not '{a}'. Write JSON: x='{…}'"),
+        ({"enum": []}, "1", "`x` cannot have a value: its schema has an empty `enum`."),
         ({"enum": ["a", "b"]}, "c", '`x` must be one of "a", "b", not \'c\'.'),
     ],
 )

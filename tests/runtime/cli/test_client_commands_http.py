@@ -14,6 +14,7 @@ from tests.specification.client.scripted_server import discovered, initialized
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 
@@ -119,6 +120,28 @@ def test_a_server_at_a_url_is_used(server: Server, words: tuple[str, ...], expec
 
     assert (0, "") == (status, err)
     assert expected in out
+
+
+@pytest.fixture
+def homeless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The environment of a user whom the system does not know, as in many containers."""
+    text = "import pwd\ndef unknown(uid):\n    raise KeyError(uid)\npwd.getpwuid = unknown\n"
+    (tmp_path / "sitecustomize.py").write_text(text, encoding="utf-8")
+    monkeypatch.delenv("HOME", raising=False)
+    return {"PYTHONPATH": str(tmp_path), "XDG_STATE_HOME": "", "XDG_CACHE_HOME": ""}
+
+
+def test_a_server_without_a_login_needs_no_home(server: Server, homeless: dict[str, str]) -> None:
+    assert (0, "three\n", "") == run("call", server.url, "add", "a=1", **homeless)
+
+
+@pytest.mark.parametrize("command", ["login", "logout"])
+def test_without_a_home_the_error_names_the_variables(command: str, server: Server, homeless: dict[str, str]) -> None:
+    status, out, err = run(command, server.url, **homeless)
+    told = "this user has no home folder, so there is no folder for tokens; set the environment variable HOME or XDG_S"
+
+    assert (2, "", True) == (status, out, f"Error: {told}" in err), err
+    assert [] == server.said
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])

@@ -82,6 +82,17 @@ def test_every_kind_of_content_has_its_line() -> None:
     assert expected == list(content_lines(blocks, None))
 
 
+@pytest.mark.parametrize("content", [[], None, [{"type": "text", "text": ""}]])
+def test_a_tool_that_fails_without_a_reason_is_said_to(content: object) -> None:
+    written = io.BytesIO()
+    err = io.TextIOWrapper(written, encoding="utf-8")
+    output = ResultOutput(Screen(io.TextIOWrapper(io.BytesIO())), Screen(err), is_json=False)
+    status = output.tool({"isError": True, "content": content}, None)
+
+    err.flush()
+    assert (1, "Error: The tool failed, and gave no reason.\n") == (status, written.getvalue().decode())
+
+
 def test_content_that_cannot_be_saved_has_no_advice_to_save_it() -> None:
     written = io.BytesIO()
     out = io.TextIOWrapper(written, encoding="utf-8")

@@ -47,6 +47,8 @@ def test_a_type_is_told_in_words(schema: object, expected: str) -> None:
     [
         ({"enum": ["a", 1]}, ['one of "a", 1']),
         ({"const": "a"}, ['only "a"']),
+        ({"enum": []}, ["no value is allowed"]),
+        ({"type": "array", "items": {"enum": []}}, ["no item is allowed"]),
         ({"oneOf": [{"const": "a", "title": "A"}, {"const": "b"}]}, ['one of "a", "b"']),
         ({"minimum": 1, "maximum": 2.5, "default": 0}, ["1 to 2.5", "default 0"]),
         ({"minLength": 1, "maxLength": 2}, ["1 to 2 characters"]),

@@ -689,6 +689,23 @@ def test_the_folder_of_the_tokens_is_the_one_for_state(monkeypatch: pytest.Monke
     assert tmp_path / ".local" / "state" / "mcpgen" == state_folder()
 
 
+async def test_without_a_home_nothing_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    def home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", home)
+    monkeypatch.setenv("XDG_STATE_HOME", "")
+    monkeypatch.setenv("LOCALAPPDATA", "")
+    store = FileTokenStore()
+
+    assert ("FileTokenStore()", None, True) == (repr(store), await store.load("a"), store.is_default)
+    with pytest.raises(LoginFailed, match="this user has no home folder"):
+        await store.save("a", b"{}")
+    with pytest.raises(LoginFailed, match=r"set the environment variable \w+, or choose another folder"):
+        async with store.lock("a"):
+            pass
+
+
 _HOLD = """
 import sys
 import anyio

@@ -230,6 +230,7 @@ async def test_a_compressed_answer_was_not_asked_for_and_is_not_unpacked(encodin
         (301, {"location": "/other/"}, r"301 .*: it redirects to http://127.0.0.1:\d+/other/; only 307 and 308"),
         (307, {"location": "https://user:secret@else.invalid/?k=secret"}, r"to https://else.invalid/\?…, which has"),
         (308, {"location": "secret://else.invalid"}, "it redirects, but not to a URL of http or https"),
+        (308, {"location": f"/?{'secret' * 1500}"}, "to a URL of 9,002 characters; a URL may have at most 8,192"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("body", [b"", b'{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"the reason"}}'])

@@ -24,7 +24,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from mcpgen.runtime.errors import printable
+from mcpgen.runtime.errors import UsageError, printable
 from mcpgen.runtime.http.auth.grants import Tokens
 from mcpgen.runtime.http.auth.registration import Registration
 from mcpgen.runtime.http.errors import LoginFailed
@@ -45,6 +45,9 @@ _FILE_MODE: Final = 0o600
 _MAX_BYTES: Final = 1024 * 1024
 _VARIABLE: Final = "" if sys.platform == "win32" else " or the environment variable XDG_STATE_HOME"
 _OTHER_FOLDER: Final = f"choose another folder, with FileTokenStore(folder){_VARIABLE}"
+
+_HOMELESS: Final = "this user has no home folder, so there is no folder for tokens"
+_HOME: Final = "USERPROFILE" if sys.platform == "win32" else "HOME"
 
 # How often a waiting process asks for the lock, which is held for a refresh, or for as long as a person logs in.
 _LOCK_SECONDS: Final = 0.05
@@ -113,23 +116,23 @@ class FileTokenStore:
 
     Args:
         folder: The folder; it is created. By default ``mcpgen/tokens`` in the user's folder for state
-            (``XDG_STATE_HOME``).
+            (``XDG_STATE_HOME``). For a user without a home there is none: then nothing is stored, and `save` and `lock`
+            raise `LoginFailed`. A server that needs no login can be used all the same.
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
         if folder is not None:
             check_file_path("folder", folder)
-        self._folder = state_folder() / "tokens" if folder is None else Path(os.fspath(folder))
-        # The user may have chosen the place of a folder of their own within one of others.
-        self._own = [self._folder.parent, self._folder] if folder is None else [self._folder]
+        self._folder = _default_folder() if folder is None else Path(os.fspath(folder))
+        self._is_chosen = folder is not None
 
     def __repr__(self) -> str:
-        return f"FileTokenStore({str(self._folder)!r})"
+        return "FileTokenStore()" if self._folder is None else f"FileTokenStore({str(self._folder)!r})"
 
     @property
     def is_default(self) -> bool:
         """Whether this is the store of the commands."""
-        return self._folder == state_folder() / "tokens"
+        return self._folder == _default_folder()
 
     async def load(self, key: str) -> bytes | None:
         """Return the document under *key*; None if there is none.
@@ -137,13 +140,15 @@ class FileTokenStore:
         Raises:
             LoginFailed: The file cannot be read, or others can read or replace it, too.
         """
+        if self._folder is None:
+            return None
         return await anyio.to_thread.run_sync(self._load, self._path(key))
 
     async def save(self, key: str, document: bytes | None) -> None:
         """Replace the document under *key*; None removes it.
 
         Raises:
-            LoginFailed: The file cannot be written.
+            LoginFailed: The file cannot be written, or the user has no home.
         """
         with anyio.CancelScope(shield=True):  # a rotated refresh token that is not written would be lost
             await anyio.to_thread.run_sync(self._save, self._path(key), document)
@@ -153,7 +158,7 @@ class FileTokenStore:
         """Keep other tasks and programs from entering such a block with the same *key*.
 
         Raises:
-            LoginFailed: The file of the lock cannot be opened.
+            LoginFailed: The file of the lock cannot be opened, or the user has no home.
         """
         descriptor = self._open_lock(self._path(key).with_suffix(".lock"))
         try:
@@ -167,6 +172,8 @@ class FileTokenStore:
             os.close(descriptor)
 
     def _path(self, key: str) -> Path:
+        if self._folder is None:
+            raise LoginFailed(f"{_HOMELESS}; set the environment variable {_HOME}, or {_OTHER_FOLDER}")
         return self._folder / f"{sha256(key.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.json"
 
     def _load(self, path: Path) -> bytes | None:
@@ -176,7 +183,7 @@ class FileTokenStore:
             except (FileNotFoundError, NotADirectoryError):
                 return None
             with open(descriptor, "rb") as opened:  # noqa: PTH123 (there is no other way to open a descriptor)
-                self._check_folders()
+                self._check_folders(path.parent)
                 _check_private(opened.fileno(), path)
                 document = opened.read(_MAX_BYTES + 1)
         if len(document) > _MAX_BYTES:
@@ -190,7 +197,7 @@ class FileTokenStore:
                 return
             if len(document) > _MAX_BYTES:
                 raise LoginFailed(f"the tokens are too long for {_shown(path)}; pass another `store`")
-            self._make_folder()
+            self._make_folder(path.parent)
             new = path.with_name(f".{path.stem}.{secrets.token_hex(8)}.new")
             try:
                 descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _REPARSED, _FILE_MODE)
@@ -205,25 +212,26 @@ class FileTokenStore:
 
     def _open_lock(self, path: Path) -> int:
         with _explained(path, "opened"):
-            self._make_folder()
+            self._make_folder(path.parent)
             return os.open(path, os.O_RDWR | os.O_CREAT | _REPARSED, _FILE_MODE)
 
-    def _make_folder(self) -> None:
-        self._folder.parent.mkdir(parents=True, exist_ok=True)
-        self._folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
-        self._check_folders()
+    def _make_folder(self, folder: Path) -> None:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+        self._check_folders(folder)
         if os.name == "posix":
-            self._folder.chmod(_FOLDER_MODE)
+            folder.chmod(_FOLDER_MODE)
 
-    def _check_folders(self) -> None:
-        """Check that no other user owns the folder.
+    def _check_folders(self, folder: Path) -> None:
+        """Check that no other user owns *folder*.
 
         Raises:
             LoginFailed: Another user does.
         """
         if os.name != "posix":
             return
-        for each in self._own:
+        # The user may have chosen the place of a folder of their own within one of others.
+        for each in [folder] if self._is_chosen else [folder.parent, folder]:
             with suppress(FileNotFoundError, NotADirectoryError):
                 if each.stat().st_uid != os.getuid():
                     raise LoginFailed(
@@ -232,12 +240,28 @@ class FileTokenStore:
 
 
 def state_folder() -> Path:
-    """Return the folder of this project in the user's folder for state."""
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "mcpgen"
-    named = os.environ.get("XDG_STATE_HOME", "")
-    base = Path(named) if named.startswith("/") else Path.home() / ".local" / "state"  # as XDG demands
+    """Return the folder of this project in the user's folder for state.
+
+    Raises:
+        UsageError: The user has no home, and no environment variable names the folder.
+    """
+    variable = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_STATE_HOME"
+    named = os.environ.get(variable, "")
+    try:
+        if sys.platform == "win32":
+            return Path(named or Path.home() / "AppData" / "Local") / "mcpgen"
+        base = Path(named) if named.startswith("/") else Path.home() / ".local" / "state"  # as XDG demands
+    except RuntimeError:
+        raise UsageError(f"{_HOMELESS}; set the environment variable {_HOME} or {variable}") from None
     return base / "mcpgen"
+
+
+def _default_folder() -> Path | None:
+    """Return the folder of the commands' tokens; None for a user without a home."""
+    try:
+        return state_folder() / "tokens"
+    except UsageError:
+        return None
 
 
 def _check_private(descriptor: int, path: Path) -> None:

@@ -79,12 +79,22 @@ def test_variables_have_their_values(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {"command": "value", "args": ["value/or", "$MCPGEN_SET", home], "env": {"A": ""}} == found.settings
 
 
+def test_a_user_without_a_home_has_no_value_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", home)
+
+    assert "`command` refers to ${userHome}, but this user has no home folder" in entry(command="${userHome}/x").problem
+
+
 def test_the_value_of_a_variable_is_not_read_for_variables_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MCPGEN_SET", "${MCPGEN_OTHER}")
 
     assert "${MCPGEN_OTHER}" == entry(command="${MCPGEN_SET}").settings["command"]
 
 
+HALF = "is not valid Unicode: it contains half of a surrogate pair; correct it"
 PROBLEMS: dict[str, tuple[Any, str]] = {
     "no object": (SECRET, "the entry must be a JSON object, not a string"),
     "nothing": ({}, "it has neither `command` nor `url`; add one of them"),
@@ -129,6 +139,10 @@ PROBLEMS: dict[str, tuple[Any, str]] = {
         {"command": "x", "cwd": f"~{SECRET}/a"},
         "`cwd` is not a folder; correct it in the configuration",
     ),
+    "half a pair in a command": ({"command": f"{SECRET}\ud800"}, f"`command` {HALF}"),
+    "half a pair in an argument": ({"command": "x", "args": ["a", "\udfff"]}, f"`args[1]` {HALF}"),
+    "half a pair in a variable": ({"command": "x", "env": {"A": "\ud800"}}, f"`env.A` {HALF}"),
+    "half a pair in a name": ({"command": "x", "env": {"A\ud800": SECRET}}, f"a name in `env` {HALF}"),
     "a long folder": (
         {"command": "x", "cwd": "/" + SECRET * 100},
         "`cwd` is not a folder; correct it in the configuration",

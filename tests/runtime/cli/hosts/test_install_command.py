@@ -372,6 +372,23 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
 }
 
 
+@pytest.mark.parametrize("words", [(), ("--file", "~/servers.json")])
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_user_without_a_home_names_the_file(
+    host: str, words: tuple[str, ...], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def expanduser(path: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "expanduser", expanduser)
+    monkeypatch.setattr(Path, "home", lambda: expanduser(home))
+    done = run("--host", host, *words, "--print")
+
+    assert 2 == done.exit_code
+    assert "his user has no home folder" in done.stderr
+    assert "HOME" in done.stderr
+
+
 @pytest.mark.parametrize("what", WRONG)
 def test_wrong_usage_is_status_2(what: str, home: Path) -> None:
     words, reason = WRONG[what]
