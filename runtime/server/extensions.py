@@ -141,8 +141,20 @@ class ServerExtension:
         """
         codec = self.outgoing(method)
         if codec is None:
-            raise UsageError(f"{self.id} has no notification {getattr(method, 'name', method)} of a server")
+            raise UsageError(self._wrong_notification(method))
         return ExtensionNotification(extension=self.id, encode=partial(_notification, codec, params), to=to)
+
+    def _wrong_notification(self, method: object) -> str:
+        """Return why *method* is not a constant of a server's notification, and what to pass."""
+        constants, package = self.extension.notifications("server"), self.extension.package
+        name = str(getattr(method, "name", method))
+        meant = [constants[name]] if name in constants else list(constants.values())
+        members = vars(package.methods).items() if meant else ()
+        places = [key for key, each in members if any(each is one for one in meant)]
+        found = ", ".join(f"{package.__name__.rpartition('.')[2]}.methods.{each}" for each in places)
+        if name in constants:
+            return f"`method` must be the constant {found} of the extension's package, not {method!r}"
+        return f"{self.id} has no notification {name} of a server; {f'pass {found}' if found else 'it has none'}"
 
     def outgoing(self, method: Any) -> OutgoingExtensionNotification | None:
         """Return the codec of the server's notification *method*; None if it is not one of the extension."""

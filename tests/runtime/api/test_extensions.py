@@ -402,6 +402,22 @@ async def test_a_client_gets_the_notifications_of_an_extension_that_it_listens_f
         assert {"rooms": ["5", "6"]} == changes.accepted
 
 
+@pytest.mark.parametrize(
+    ("method", "reason"),
+    [
+        (
+            "notifications/com.example/rooms/freed",
+            r"`method` must be the constant \w+\.methods\.ROOM_FREED of the extension's package, not 'notif",
+        ),
+        ("notifications/freed", r"has no notification notifications/freed of a server; pass \w+\.methods\.ROOM_FREED$"),
+    ],
+)
+async def test_an_error_names_the_constant_of_a_notification(method: str, reason: str) -> None:
+    extension = Server("rooms").extend(rooms(), handlers())
+    with pytest.raises(UsageError, match=reason):
+        await extension.notify(method, rooms().RoomFreedNotificationParams(room="5"))
+
+
 async def test_the_handlers_of_a_server_accept_a_part_of_a_filter() -> None:
     class Rooms(rooms().ServerHandlers[Any]):  # type: ignore[misc]  # built for this test
         def accept_subscription(self, wanted: Any, context: Context[Any]) -> Any:
