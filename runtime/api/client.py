@@ -231,28 +231,32 @@ class Client(BaseClient):
         result: models.CompleteResult = await self._engine.call("completion/complete", params, **options)
         return result.completion
 
-    async def list_tools(self, cursor: str | None = None, **options: Unpack[CallOptions]) -> models.ListToolsResult:
+    async def list_tools(
+        self, cursor: str | UnsetType | None = None, **options: Unpack[CallOptions]
+    ) -> models.ListToolsResult:
         """Return one page of the tools: the first page, or the page at *cursor*.
 
-        *cursor* is the ``next_cursor`` of the page before.
+        *cursor* is the ``next_cursor`` of the page before. None and ``UNSET`` mean the first page.
         """
         result: models.ListToolsResult = await self._page("tools/list", cursor, options)
         return result
 
-    async def list_prompts(self, cursor: str | None = None, **options: Unpack[CallOptions]) -> models.ListPromptsResult:
+    async def list_prompts(
+        self, cursor: str | UnsetType | None = None, **options: Unpack[CallOptions]
+    ) -> models.ListPromptsResult:
         """Return one page of the prompts."""
         result: models.ListPromptsResult = await self._page("prompts/list", cursor, options)
         return result
 
     async def list_resources(
-        self, cursor: str | None = None, **options: Unpack[CallOptions]
+        self, cursor: str | UnsetType | None = None, **options: Unpack[CallOptions]
     ) -> models.ListResourcesResult:
         """Return one page of the resources."""
         result: models.ListResourcesResult = await self._page("resources/list", cursor, options)
         return result
 
     async def list_resource_templates(
-        self, cursor: str | None = None, **options: Unpack[CallOptions]
+        self, cursor: str | UnsetType | None = None, **options: Unpack[CallOptions]
     ) -> models.ListResourceTemplatesResult:
         """Return one page of the resource templates."""
         result: models.ListResourceTemplatesResult = await self._page("resources/templates/list", cursor, options)
@@ -275,9 +279,9 @@ class Client(BaseClient):
         return self._items("resource_templates", options)
 
     async def _page(
-        self, method: str, cursor: str | None, options: Mapping[str, Any], sizes: list[int] | None = None
+        self, method: str, cursor: str | UnsetType | None, options: Mapping[str, Any], sizes: list[int] | None = None
     ) -> Any:
-        params = {} if cursor is None else {"cursor": cursor}
+        params = {} if cursor is None or isinstance(cursor, UnsetType) else {"cursor": cursor}
         return await self._engine.call(method, params, sizes=sizes, **options)
 
     async def _items(self, name: str, options: Mapping[str, Any]) -> AsyncIterator[Any]:

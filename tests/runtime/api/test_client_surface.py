@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 
 import pytest
+from msgspec import UNSET
 
 from mcpgen import BaseClient, Client, Http, Process, Server, UsageError, connect
 from mcpgen.runtime.api.connect_options import Options
@@ -77,3 +78,23 @@ def test_a_transport_says_where_it_leads_without_secrets() -> None:
     assert "Http('https://example.com/mcp?…')" == repr(Http("https://u:p@example.com/mcp?k=1", headers={"x-key": "s"}))
     assert "Process('python server.py')" == repr(Process(["python", "server.py"], environment={"KEY": "secret"}))
     assert "Process('python server.py', directory='/')" == repr(Process("python server.py", directory="/"))
+
+
+@pytest.mark.parametrize("name", ["list_tools", "list_prompts", "list_resources", "list_resource_templates"])
+async def test_a_gateway_can_pass_on_the_cursor_of_a_request_without_one(name: str) -> None:
+    lists = Server("lists")
+
+    @lists.tool
+    @lists.prompt
+    @lists.resource("text://one")
+    def one() -> str:
+        return "1"
+
+    @lists.resource("text://{number}")
+    def many(number: str) -> str:
+        return number
+
+    async with connect(lists) as client:
+        page = await getattr(client, name)(UNSET)
+
+    assert UNSET is page.next_cursor
