@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.errors import McpgenError
     from mcpgen.runtime.protocol.log_levels import Level
     from mcpgen.runtime.protocol.newest import models
+    from msgspec import UnsetType
     from typing import Any, Literal, Unpack
 
 __all__ = ["SyncClient", "SyncGroupMethods"]
@@ -284,23 +285,29 @@ class SyncClient(BlockingClient["Client"]):
         """
         return self._thread.run(lambda: self._client.complete(ref, argument, value, context=context, **options))
 
-    def list_tools(self, cursor: str | None = None, **options: Unpack[CallOptions]) -> models.ListToolsResult:
+    def list_tools(
+        self, cursor: str | UnsetType | None = None, **options: Unpack[CallOptions]
+    ) -> models.ListToolsResult:
         """Return one page of the tools: the first page, or the page at *cursor*.
 
-        *cursor* is the ``next_cursor`` of the page before.
+        *cursor* is the ``next_cursor`` of the page before. None and ``UNSET`` mean the first page.
         """
         return self._thread.run(lambda: self._client.list_tools(cursor, **options))
 
-    def list_prompts(self, cursor: str | None = None, **options: Unpack[CallOptions]) -> models.ListPromptsResult:
+    def list_prompts(
+        self, cursor: str | UnsetType | None = None, **options: Unpack[CallOptions]
+    ) -> models.ListPromptsResult:
         """Return one page of the prompts."""
         return self._thread.run(lambda: self._client.list_prompts(cursor, **options))
 
-    def list_resources(self, cursor: str | None = None, **options: Unpack[CallOptions]) -> models.ListResourcesResult:
+    def list_resources(
+        self, cursor: str | UnsetType | None = None, **options: Unpack[CallOptions]
+    ) -> models.ListResourcesResult:
         """Return one page of the resources."""
         return self._thread.run(lambda: self._client.list_resources(cursor, **options))
 
     def list_resource_templates(
-        self, cursor: str | None = None, **options: Unpack[CallOptions]
+        self, cursor: str | UnsetType | None = None, **options: Unpack[CallOptions]
     ) -> models.ListResourceTemplatesResult:
         """Return one page of the resource templates."""
         return self._thread.run(lambda: self._client.list_resource_templates(cursor, **options))
