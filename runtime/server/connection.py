@@ -10,10 +10,8 @@ from msgspec import UNSET
 
 from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.protocol.exception_groups import forget_frames
-from mcpgen.runtime.protocol.metrics import has_metrics, record_duration
-from mcpgen.runtime.protocol.negotiation import read_meta
 from mcpgen.runtime.protocol.newest import ErrorCode
-from mcpgen.runtime.protocol.spans import Operation, has_opentelemetry, server_span
+from mcpgen.runtime.protocol.spans import has_opentelemetry
 from mcpgen.runtime.server import dispatcher, input_required
 from mcpgen.runtime.server.context import Context
 from mcpgen.runtime.server.failure_log import log_failure
@@ -21,9 +19,10 @@ from mcpgen.runtime.server.fair_turns import LARGE_BYTES
 from mcpgen.runtime.server.ledger import change_bytes, request_bytes
 from mcpgen.runtime.server.notification_run import NotificationRun
 from mcpgen.runtime.server.request_results import collect_input, wait_for_client, wait_for_requests
+from mcpgen.runtime.server.request_spans import with_span
 from mcpgen.runtime.server.server_session import ServerSession
 from mcpgen.runtime.server.session_output import SessionOutput
-from mcpgen.runtime.server.subscriptions import all_changes, end_stream, notify_change, notify_extension, wants_change
+from mcpgen.runtime.server.subscriptions import all_changes, end_stream, extension_messages, notify_change, wants_change
 from mcpgen.runtime.transports.event_loops import is_cancellation
 from mcpgen.runtime.transports.tracebacks import traceback_logger
 
@@ -66,6 +65,8 @@ class Connection(SessionOutput):
         "_writer",
         "session",
     )
+
+    is_only_client = True
 
     def __init__(self, engine: Engine, writer: MessageWriter, spawner: Spawner) -> None:
         self.session: ServerSession = ServerSession(engine, self, engine.new_principal())
@@ -205,7 +206,16 @@ class Connection(SessionOutput):
     def notify_extension(self, notification: ExtensionNotification, /) -> None:
         """Send *notification* if the client is subscribed to it, and reads."""
         if not self._writer.is_full:
-            notify_extension(self.session, notification, lambda: self._writer.is_full)
+            for send in extension_messages(self.session, notification):
+                send()
+                if self._writer.is_full:
+                    return
+
+    async def deliver_extension(self, notification: ExtensionNotification, /) -> None:
+        """Send *notification* if the client is subscribed to it, as the client reads."""
+        for send in extension_messages(self.session, notification):
+            await self.drain(None)
+            send()
 
     def context(self, peer: Peer, /) -> Context[Any]:
         """Return a context for *peer* that belongs to no request."""
@@ -264,7 +274,7 @@ class Connection(SessionOutput):
         """Run the handler of *exchange*, which `handler_started` has counted, and answer it."""
         session, call = self.session, exchange.handler.call
         if self._has_spans:
-            call = partial(_with_span, self._engine.clock, exchange, call)
+            call = partial(with_span, self._engine.clock, exchange, call)
         try:
             context = Context(self._engine, session, exchange, exchange.peer, None)
             if self.is_congested and not exchange.handler.has_begun:  # or the results of all requests would wait
@@ -361,25 +371,6 @@ class Connection(SessionOutput):
             self._engine.is_expiring = False
             if seconds is not None:  # this connection ends, but the server still has requests or tasks to expire
                 self._engine.expire_elsewhere(self)
-
-
-async def _with_span(clock: Callable[[], float], exchange: Exchange, call: Call, params: Any, context: Any) -> Any:
-    """Call the handler of *exchange* within an OpenTelemetry span."""
-    meta, request = read_meta(exchange.raw), exchange.request
-    uri = getattr(exchange.params, "uri", UNSET)
-    request_id = None if request is None else request.id
-    operation = Operation(
-        method=exchange.handler.method, revision=exchange.peer.revision, name=meta.name, uri=uri, request_id=request_id
-    )
-    begun, outcome = clock(), None
-    try:
-        with server_span(operation, exchange.raw) as outcome:
-            result = await call(params, context)
-            outcome.set(result)
-    finally:
-        if has_metrics():
-            record_duration(clock() - begun, operation.measured(None if outcome is None else outcome.failure))
-    return result
 
 
 def _requires_input(result: Any) -> bool:

@@ -312,14 +312,18 @@ class Engine:
             yield self.state
 
     async def notify_extension(self, notification: ExtensionNotification) -> None:
-        """Send *notification* to every client that is subscribed to it.
+        """Send *notification* to every client that is subscribed to it; if there is one client only, as it reads.
 
         Raises:
             UsageError: The server is one of several workers.
         """
         if self.on_change is not None:
             raise UsageError("notify() does not reach the clients of other workers; serve without `cluster` (--redis)")
-        await self._changes.deliver(lambda each: each.notify_extension(notification), notification)
+        output = next(iter(self.connections), None)
+        if output is not None and output.is_only_client and self.connections == {output: running_loop()}:
+            await output.deliver_extension(notification)
+        else:
+            await self._changes.deliver(lambda each: each.notify_extension(notification), notification)
 
     def send_extension(self, notification: ExtensionNotification, key: object, owner: str) -> None:
         """Send *notification* soon to the subscribed clients of this process.

@@ -21,9 +21,14 @@ class SessionOutput:
 
     This base does nothing. It is the output of a stateless request that has ended, while its handler waits for the
     client's retry.
+
+    Attributes:
+        is_only_client: Whether the server serves no other client at the same time, as on stdio.
     """
 
     __slots__ = ()
+
+    is_only_client: bool = False
 
     def send(self, message: bytes, about: Exchange | OpenRequest | None, /) -> None:
         """Write a request or a notification that belongs to *about*; None: to no request."""
@@ -84,7 +89,10 @@ class SessionOutput:
         """Send the notifications of all changes that the client is subscribed to, because some may have been lost."""
 
     def notify_extension(self, notification: ExtensionNotification, /) -> None:
-        """Send *notification* if the client is subscribed to it."""
+        """Send *notification* if the client is subscribed to it, and reads."""
+
+    async def deliver_extension(self, notification: ExtensionNotification, /) -> None:
+        """Send *notification* if the client is subscribed to it, as the client reads; only if `is_only_client`."""
 
     def context(self, peer: Peer, /) -> Any:
         """Return a context for *peer* that belongs to no request."""

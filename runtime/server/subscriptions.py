@@ -32,7 +32,7 @@ from mcpgen.runtime.server.ledger import HANDLER_BYTES, uris_bytes
 from mcpgen.runtime.server.subscription_state import SubscriptionStream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from mcpgen.runtime.protocol.extension_codec import ExtensionNotification
     from mcpgen.runtime.server.exchange import OpenRequest
@@ -42,8 +42,8 @@ __all__ = [
     "all_changes",
     "check_uris",
     "end_stream",
+    "extension_messages",
     "notify_change",
-    "notify_extension",
     "open_stream",
     "wants_change",
 ]
@@ -192,26 +192,33 @@ def notify_change(session: ServerSession, method: str, uri: str | None = None) -
             session.output.send(message, stream.request)
 
 
-def notify_extension(session: ServerSession, notification: ExtensionNotification, is_full: Callable[[], bool]) -> None:
-    """Send *notification* to the client of the handshake and on each stream, where they are subscribed.
+def extension_messages(session: ServerSession, notification: ExtensionNotification) -> Iterator[Callable[[], None]]:
+    """Yield what sends *notification* to the client of the handshake and on each stream, where they are subscribed.
 
-    Stop when *is_full* says that the client has enough to read: it may have a megabyte for each of a thousand streams.
+    Nothing is encoded before: a client may have a megabyte for each of a thousand streams.
     """
-    extension, encode, peer = notification.extension, notification.encode, session.peer
+    extension, peer = notification.extension, session.peer
     to, suits = notification.to, notification.suits
     for each in session.handlers.extensions:
         if each.id == extension and peer is not None and session.is_initialized:
             is_used = each.extension.is_used_in(peer.revision) and extension in peer.extensions
             if is_used and not each.extension.filter_keys():
-                session.output.send(encode(None), None)
+                yield partial(_send_extension, session, notification, None)
     for stream in list(session.subscriptions.streams.values()):
         accepted = stream.extensions.get(extension)
         if accepted is None or (to is not None and not to(accepted)):
             continue
-        if is_full():
-            return
         if suits is None or suits(stream.request.peer):
-            session.output.send(encode({SUBSCRIPTION_ID: stream.request.id}), stream.request)
+            yield partial(_send_extension, session, notification, stream)
+
+
+def _send_extension(
+    session: ServerSession, notification: ExtensionNotification, stream: SubscriptionStream | None
+) -> None:
+    if stream is None:
+        session.output.send(notification.encode(None), None)
+    elif session.subscriptions.streams.get(stream.request.id) is stream:  # not ended in the meantime
+        session.output.send(notification.encode({SUBSCRIPTION_ID: stream.request.id}), stream.request)
 
 
 def _change(revision: str, method: str, uri: str | None, stream_id: str | int | None) -> bytes:

@@ -136,6 +136,8 @@ class CountedConnection(Connection):
 
     __slots__ = ("_quota", "_tickets", "access_bytes", "bucket", "client", "ticket")
 
+    is_only_client = False  # others may come, and must not wait for this one
+
     def __init__(self, engine: Engine, writer: MessageWriter, spawner: Spawner, quota: Quota, client: Client) -> None:
         super().__init__(engine, writer, spawner)
         self.session.user, self.session.owner = client.user, client.owner
