@@ -25,6 +25,9 @@ __all__ = ["InvalidArguments", "check_names", "convert_arguments", "parse_json_o
 _MAX_SUGGESTIONS: Final = 3
 _MAX_COMPARED: Final = 1000  # names; each takes 15 µs, and a server can list 100,000
 
+# Keywords whose schemas can name more arguments than `properties` does.
+_NAMING: Final = frozenset({"allOf", "anyOf", "dependentSchemas", "if", "oneOf", "patternProperties"})
+
 _MAX_BYTES: Final = 16 * 1024 * 1024  # of `--json-args`; four times what servers accept, and a device has no end
 
 # Numbers as in JSON. Python's `int` and `float` accept more, such as "1_000" and "infinity".
@@ -136,7 +139,8 @@ def convert_arguments(pairs: dict[str, tuple[str, bool]], schema: object) -> dic
     found = whole.get("properties")
     properties: dict[str, Any] = found if is_object(found) else {}
     required = whole.get("required")
-    is_open = whole.get("additionalProperties") not in (None, False) or "patternProperties" in whole
+    is_open = whole.get("additionalProperties", "properties" not in whole) not in (None, False)
+    is_open = is_open or not _NAMING.isdisjoint((*whole, *(schema if is_object(schema) else ())))
     made: dict[str, Any] = {}
     reasons = check_names(pairs, properties, required if is_array(required) else [], is_open=is_open)
     for key, (text, is_json) in pairs.items():

@@ -120,6 +120,21 @@ def test_unknown_and_missing_arguments_are_told_together() -> None:
     assert ("Argument `age` is missing.",) == reasons(schema, "name=x")
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object"},
+        {"anyOf": [{"properties": {"x": {"type": "integer"}}}, {"properties": {"y": {"type": "string"}}}]},
+        {"properties": {"y": {}}, "if": {"required": ["y"]}, "then": {"properties": {"x": {}}}},
+        {"properties": {"y": {}}, "dependentSchemas": {"y": {"properties": {"x": {}}}}},
+        {"$ref": "#/$defs/it", "$defs": {"it": {"properties": {}, "allOf": [{"properties": {"x": {}}}]}}},
+    ],
+    ids=str,
+)
+def test_a_schema_may_name_arguments_elsewhere_than_in_its_properties(schema: dict[str, Any]) -> None:
+    assert {"x": 1} == given(schema, "x=1")
+
+
 def test_a_tool_that_takes_anything_gets_anything() -> None:
     schema = {"properties": {}, "additionalProperties": {"type": "integer"}}
 
