@@ -657,6 +657,25 @@ async def test_a_pipe_in_place_of_a_file_does_not_block_its_reader(tmp_path: Pat
         await store.load("a")
 
 
+def test_a_removed_document_leaves_nothing_of_a_program_that_was_killed(tmp_path: Path) -> None:
+    code = """
+import anyio, os, sys
+from mcpgen import FileTokenStore
+
+def killed(*_):
+    os._exit(9)
+
+os.replace = os.rename = killed
+anyio.run(FileTokenStore(sys.argv[1]).save, "a", b"secret")
+"""
+    assert 9 == subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode
+    assert 1 == len(list(tmp_path.iterdir()))
+
+    anyio.run(FileTokenStore(tmp_path).save, "a", None)
+
+    assert [] == list(tmp_path.iterdir())
+
+
 async def test_a_document_that_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
     store = FileTokenStore(tmp_path)
     await store.save("a", b"secret")

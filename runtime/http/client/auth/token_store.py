@@ -194,6 +194,8 @@ class FileTokenStore:
         with _explained(path, "written"):
             if document is None:
                 path.unlink(missing_ok=True)
+                for each in path.parent.glob(f".{path.stem}.*.new"):  # of a program that was killed while it wrote
+                    each.unlink(missing_ok=True)
                 return
             if len(document) > _MAX_BYTES:
                 raise LoginFailed(f"the tokens are too long for {_shown(path)}; pass another `store`")
