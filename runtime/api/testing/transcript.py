@@ -24,6 +24,7 @@ _MADE_UP: Final = {
     "nextCursor": "cursor",
     "requestState": "state",
     "taskId": "task",
+    "taskIds": "task",
     "elicitationId": "elicitation",
 }
 _TIMES: Final = frozenset({"createdAt", "lastUpdatedAt", "lastModified"})
@@ -67,8 +68,10 @@ class Transcript:
         return {key: each if key in verbatim else self._member(key, each) for key, each in value.items()}
 
     def _member(self, key: str, value: Any) -> Any:
-        if key in _MADE_UP and isinstance(value, (str, int)):
-            word = _MADE_UP[key]
+        word = _MADE_UP.get(key, "")
+        if word and is_array(value):
+            return [self._member(key, each) for each in value]
+        if word and isinstance(value, (str, int)):
             return f"<{word} {self._number('client id' if word == 'id' else word, value)}>"
         if key in _TIMES and isinstance(value, str) and _is_time(value):
             return "<time>"

@@ -291,6 +291,19 @@ def test_a_transcript_is_the_same_in_each_run(revision: str) -> None:
     assert "<token 1>" in first
 
 
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_a_transcript_has_no_id_of_a_task(revision: str) -> None:
+    tasks = Server("tasks")
+    tasks.tool(task=True)(add)
+    recorder = Recorder(tasks)
+    with connect_as(recorder, revision, tasks=True) as client:
+        task = client.start_tool("add", {"a": 1, "b": 2})
+        task.result()
+
+    assert task.task_id not in recorder.transcript()
+    assert "<task 1>" in recorder.transcript()
+
+
 def test_a_transcript_reads_as_the_conversation_was() -> None:
     recorder = Recorder(server)
     with connect_as(recorder, "2025-11-25", roots=[models.Root(uri="file:///work")]) as client:
