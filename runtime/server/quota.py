@@ -168,10 +168,7 @@ class Quota:
             rank: Entries of a lower rank end first.
             give_way: Ends the entry early, and releases it now or soon; None if it cannot end early.
         """
-        if len(owner) > _MAX_NAME_CHARS:
-            from hashlib import blake2b  # noqa: PLC0415 (it loads OpenSSL, and few names are long)
-
-            owner = blake2b(owner.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        owner = _short(owner)
         if not self._make_room(owner, session, count, size):
             return None
         entry = Entry(self, owner, session, size, count, rank, give_way)
@@ -213,6 +210,11 @@ class Quota:
             self.leaving_bytes -= entry.size
             return
         self._forget(entry)
+
+    def has_owner(self, owner: str) -> bool:
+        """Return whether *owner* has an entry, here or at another worker that has told so."""
+        owner = _short(owner)
+        return owner in self._owners.by_name or owner in self._elsewhere
 
     def large_shares(self, part: float) -> dict[str, tuple[int, int]]:
         """Return how many entries and bytes each owner has here that has at least *part* of a limit."""
@@ -298,6 +300,15 @@ class Quota:
         if len(idle) > 1 and len(session.ranks[idle[0]]) <= self._max_count * _FEW:
             idle.reverse()
         return idle if only_idle else [*idle, *(each for each in ranks if each >= self._idle_ranks)]
+
+
+def _short(owner: str) -> str:
+    """Return the name of *owner*, or a digest of a long name."""
+    if len(owner) <= _MAX_NAME_CHARS:
+        return owner
+    from hashlib import blake2b  # noqa: PLC0415 (it loads OpenSSL, and few names are long)
+
+    return blake2b(owner.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def _add(session: SessionShare, entry: Entry) -> None:

@@ -169,6 +169,19 @@ async def test_thousands_of_half_open_sessions_take_room_from_each_other_only() 
         assert 202 == (await web.ask("POST", "/mcp", [JSON, BOTH, *late], INITIALIZED)).status
 
 
+async def test_half_open_sessions_of_a_client_each_make_room_for_a_newcomer() -> None:
+    def user(scope: Any) -> str:
+        return dict(scope["headers"]).get(b"x-user", b"ann").decode()
+
+    async with attacked_site(Guest().server, user=user, limits=HttpLimits(max_sessions=64)) as web:
+        peer = await joined(web, OLD)
+        for number in range(80):
+            begun = await web.ask("POST", "/mcp", [JSON, BOTH, ("X-User", f"mallory{number}")], initialize(OLD))
+            assert 200 == begun.status
+        assert 64 == len(web.app._state.sessions)
+        assert {} == (await peer.ask("ping"))["result"]
+
+
 @pytest.mark.slow
 async def test_sessions_whose_client_never_comes_back_expire_by_themselves() -> None:
     async with attacked_site(Guest().server, limits=HttpLimits(handshake_seconds=0.05)) as web:

@@ -5,7 +5,8 @@ second request after `initialize`; the other holds those in use. Expiry looks on
 
 When a limit is reached, a session of the client that has the most makes room: if more than a sixteenth of the limit was
 never used, one of these, or else the one that was idle for the longest time, or else the one in which a request is
-open. If the client that starts a session has the most, only an idle one of its own makes room.
+open. If the client that starts a session has the most, only an idle one of its own makes room. If all clients have
+equally many, and the new one has none, the oldest of those never used makes room, if these are more than a sixteenth.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ SESSION_BYTES: Final = 2 * 1024
 
 
 _USE_SECONDS: Final = 1
+
+# Thousands of addresses can start a session each; then no client has more than another. Such a flood must not lock out
+# clients for `handshake_seconds`.
+_FLOOD: Final = 1 / 16
 
 
 def random_id() -> str:
@@ -74,12 +79,25 @@ class SessionTable:
         """Add a session that *peer* has just started; return False if there is no room for it."""
         size = SESSION_BYTES + peer.memory_bytes + session.record_bytes + session.access_bytes
         session.on_give_way = self._end
-        session.entry = self.quota.admit(session.client.owner, size, rank=HALF_OPEN, give_way=session.give_way)
+        owner, give_way = session.client.owner, session.give_way
+        session.entry = self.quota.admit(owner, size, rank=HALF_OPEN, give_way=give_way)
+        if session.entry is None and self._end_unused(owner):
+            session.entry = self.quota.admit(owner, size, rank=HALF_OPEN, give_way=give_way)
         if session.entry is None:
             return False
         session.session.entry = session.entry
         session.last_used = self._clock()
         self._half_open[session.id] = session
+        return True
+
+    def _end_unused(self, owner: str) -> bool:
+        """End the oldest session that was never used for *owner*, who has none; return whether there was a flood."""
+        if len(self._half_open) <= self._limits.max_sessions * _FLOOD or self.quota.has_owner(owner):
+            return False
+        oldest = next(iter(self._half_open.values()))
+        if oldest.open_requests:
+            return False
+        self.end(oldest)
         return True
 
     def peek(self, session_id: str) -> HttpSession | None:
