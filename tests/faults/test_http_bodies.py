@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mcpgen import RequestRefused, connect_sync
 from tests.faults.http_raw_client import BOTH, ECHO, SAID, Line, called, head, mirrored, posted
 from tests.faults.http_server_process import MEGABYTE, House
 from tests.faults.shared_http_servers import SHORT, opened, unharmed
@@ -114,6 +115,14 @@ def test_whoever_sends_all_of_a_body_that_is_too_long_still_learns_why_it_was_re
     line.flood(b" " * 80_000, 100)
 
     assert 413 == line.reply().status
+
+
+def test_a_client_learns_that_its_arguments_are_too_long(patient_house: House) -> None:
+    url = f"http://127.0.0.1:{patient_house.port}/mcp"
+    with connect_sync(url) as client:
+        for size in (4 * MEGABYTE, 5 * MEGABYTE, 20 * MEGABYTE):
+            with pytest.raises(RequestRefused, match="the body is longer than"):
+                client.call_tool("echo", {"text": "x" * size})
 
 
 @pytest.mark.parametrize("size", [400, 1_000_000], ids=["small chunks", "large chunks"])

@@ -183,8 +183,7 @@ class Application:
             try:
                 await response
             except BodyRefused as error:
-                # The rest of the body is not read, so the connection cannot be used for another request.
-                await responses.send_error(send, error.status, error.reason, headers=((b"connection", b"close"),))
+                await self._state.refused_bodies.refuse(receive, send, error)
             except ClusterUnavailable as error:
                 await responses.send_unreachable(send, error)
         except responses.ClientDisconnected as disconnected:
