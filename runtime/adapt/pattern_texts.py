@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import typing
 from functools import cache, partial
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
@@ -72,8 +73,15 @@ def package_decoder(package: ModuleType) -> Callable[[Any], Decode]:
     Its decoders check the texts for patterns first, and limit the arms of unions that are tried.
     """
     check = _pattern_check_of_package(package.models)
-    decoder: Callable[[Any], Decode] = partial(package.decoder, max_tries=MAX_UNION_TRIES)
+    decoder = _limited(package.decoder)
     return decoder if check is None else lambda kind: partial(_decode_checked, check, decoder(kind))
+
+
+@cache
+def _limited(decoder: Callable[..., Decode]) -> Callable[[Any], Decode]:
+    """Return *decoder* with a limit of tries. A package that an older mcpgen built, with a copy of ours, takes none."""
+    takes_limit = "max_tries" in signature(decoder).parameters
+    return partial(decoder, max_tries=MAX_UNION_TRIES) if takes_limit else decoder
 
 
 def _decode_checked(check: PatternCheck, decode: Decode, data: bytes) -> object:

@@ -322,6 +322,7 @@ class Engine:
         output = next(iter(self.connections), None)
         if output is not None and output.is_only_client and self.connections == {output: running_loop()}:
             await output.deliver_extension(notification)
+            await anyio.lowlevel.checkpoint()  # so that a loop of notifications lets them be written
         else:
             await self._changes.deliver(lambda each: each.notify_extension(notification), notification)
 

@@ -2,9 +2,10 @@
 
 Theory of operation. Each call of `enable` or `disable` adds a rule. The last rule that matches a function decides; a
 function that no rule matches is shown. Rules also hold for functions that are registered later, so a server can hide a
-tag before anything has it. A rule is dropped when a later one matches everything that it matches, two rules in sequence
-that differ only in names become one, and a name is dropped when its function is removed. So the rules do not grow
-without a limit while a server runs.
+tag before anything has it. A rule is dropped when a later one matches everything that it matches, and a name of a rule
+when a later one matches all functions of this name that the rule matches. Two rules in sequence that differ only in
+names become one, and a name is dropped when its function is removed. So the rules do not grow without a limit while a
+server runs.
 """
 
 from __future__ import annotations
@@ -64,6 +65,15 @@ class Rule(Struct, frozen=True):
         pairs = ((self.names, other.names), (self.tags, other.tags), (self.components, other.components))
         return all(mine is None or (theirs is not None and theirs <= mine) for mine, theirs in pairs)
 
+    def rest_of(self, other: Rule) -> Rule | None:
+        """Return *other* without the names that only this rule decides if it is later; None if nothing is left."""
+        if self.includes(other):
+            return None
+        if self.names is None or other.names is None or self.names.isdisjoint(other.names):
+            return other
+        is_decided = replace(self, names=None).includes(other)
+        return replace(other, names=other.names - self.names) if is_decided else other
+
 
 class Visibility:
     """The rules that say which functions are shown.
@@ -84,7 +94,7 @@ class Visibility:
 
     def add(self, rule: Rule) -> None:
         """Add a rule, which precedes all others."""
-        kept = [each for each in self.rules if not rule.includes(each)]
+        kept = [rest for each in self.rules if (rest := rule.rest_of(each)) is not None]
         last = kept[-1].names if kept else None
         if last is not None and rule.names is not None and kept[-1] == replace(rule, names=last):
             kept[-1] = replace(rule, names=last | rule.names)

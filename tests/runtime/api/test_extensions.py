@@ -112,6 +112,20 @@ async def test_a_message_of_an_extension_with_too_many_objects_in_unions_is_refu
                 assert await asked
 
 
+async def test_a_package_of_an_older_mcpgen_whose_decoder_has_no_limit_can_be_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limited = rooms().decoder
+
+    def decoder(kind: Any) -> Any:
+        return limited(kind)
+
+    monkeypatch.setattr(rooms(), "decoder", decoder)
+
+    async with connect(room_server(), extensions=[rooms()]) as client:
+        assert await client.request_json(RESERVE, {"room": "5"})
+
+
 @pytest.mark.parametrize("length", [3000, 4000])
 async def test_a_result_of_an_extension_that_is_too_long_for_its_pattern_is_not_sent(
     length: int, caplog: pytest.LogCaptureFixture

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from mcpgen import Extension, Limits, Server, connect
@@ -108,6 +109,24 @@ async def test_a_notification_waits_until_the_only_client_reads() -> None:
             rooms_read += [await received(wire), await received(wire)]
 
     assert ["a", "b", "c"] == rooms_read
+
+
+async def test_a_loop_of_notifications_lets_other_tasks_run() -> None:
+    (server, extension), turns = room_server(), 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await anyio.lowlevel.checkpoint()
+            turns += 1
+
+    async with connect(server, extensions=[Heard().extension()]), anyio.create_task_group() as tasks:
+        tasks.start_soon(count)
+        for _ in range(10):
+            await free(extension, "a")
+        tasks.cancel_scope.cancel()
+
+    assert turns >= 5
 
 
 async def test_other_clients_do_not_wait_for_one_that_does_not_read() -> None:

@@ -319,6 +319,18 @@ def test_rules_do_not_pile_up() -> None:
     assert 2 == len(rules.rules)
 
 
+def test_functions_that_are_hidden_and_shown_in_turn_need_no_more_rules() -> None:
+    rules, counts = Visibility(), set[int]()
+    for _ in range(5):
+        for is_shown in (False, True):
+            for name in "abc":
+                rules.add(Rule(is_shown=is_shown, names=frozenset({name})))
+                assert is_shown is rules.shows("tool", name, frozenset())
+                counts.add(len(rules.rules))
+
+    assert {1, 2} == counts
+
+
 def test_functions_that_are_hidden_one_by_one_need_one_rule() -> None:
     rules = Visibility()
     rules.show_only(Rule(is_shown=True, tags=frozenset({"t"})))
