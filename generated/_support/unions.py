@@ -131,12 +131,15 @@ class AnyOf(Settler):
             if known is None:
                 settled: list[Any] = []
                 errors: list[tuple[_Candidate, str]] = []
-                for candidate in self._arms:
-                    if candidate.may_be(value):
-                        try:
-                            settled.append(candidate.settle(value))
-                        except ValidationError as error:
-                            errors.append((candidate, f"{candidate.name}: {shortened(error)}"))
+                candidates = [each for each in self._arms if each.may_be(value)]
+                _thread.tries -= len(candidates)
+                if _thread.tries < 0:
+                    raise _TooManyTriesError
+                for candidate in candidates:
+                    try:
+                        settled.append(candidate.settle(value))
+                    except ValidationError as error:
+                        errors.append((candidate, f"{candidate.name}: {shortened(error)}"))
                 known = memory.settled[id(self), id(value)] = (value, *self._best(value, settled, errors, memory))
         finally:
             if is_outermost:
@@ -177,6 +180,7 @@ class AnyOf(Settler):
         if not is_changed:
             return ""
         for candidate, message in errors:
+            _thread.tries -= 1  # the next search ends if there are too many
             try:
                 other = candidate.settle(written)
             except ValidationError:
@@ -337,9 +341,6 @@ class _Candidate:
 
     def settle(self, value: Any) -> Any:
         """Return *value* as this arm."""
-        _thread.tries -= 1
-        if _thread.tries < 0:
-            raise _TooManyTriesError
         converted = msgspec.convert(value, self._type)
         return converted if self._settle is None else self._settle(converted)
 
