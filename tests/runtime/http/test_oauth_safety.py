@@ -669,8 +669,8 @@ os.replace = os.rename = killed
 anyio.run(FileTokenStore(sys.argv[1]).save, "a", b"secret")
 """
     assert 9 == subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode
-    assert 1 == len(list(tmp_path.iterdir()))
-
+    (left,) = tmp_path.iterdir()
+    os.utime(left, (0, 0))
     anyio.run(FileTokenStore(tmp_path).save, "a", None)
 
     assert [] == list(tmp_path.iterdir())

@@ -15,6 +15,7 @@ import os
 import secrets
 import sys
 import threading
+import time
 from contextlib import asynccontextmanager, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
@@ -48,6 +49,9 @@ _OTHER_FOLDER: Final = f"choose another folder, with FileTokenStore(folder){_VAR
 
 _HOMELESS: Final = "this user has no home folder, so there is no folder for tokens"
 _HOME: Final = "USERPROFILE" if sys.platform == "win32" else "HOME"
+
+# A program that writes for longer than this was killed.
+_WRITE_SECONDS: Final = 60
 
 # How often a waiting process asks for the lock, which is held for a refresh, or for as long as a person logs in.
 _LOCK_SECONDS: Final = 0.05
@@ -194,8 +198,7 @@ class FileTokenStore:
         with _explained(path, "written"):
             if document is None:
                 path.unlink(missing_ok=True)
-                for each in path.parent.glob(f".{path.stem}.*.new"):  # of a program that was killed while it wrote
-                    each.unlink(missing_ok=True)
+                _remove_left_files(path)
                 return
             if len(document) > _MAX_BYTES:
                 raise LoginFailed(f"the tokens are too long for {_shown(path)}; pass another `store`")
@@ -239,6 +242,14 @@ class FileTokenStore:
                     raise LoginFailed(
                         f"the folder of the tokens, {_shown(each)}, belongs to another user; {_OTHER_FOLDER}"
                     )
+
+
+def _remove_left_files(path: Path) -> None:
+    """Remove what programs left that were killed while they wrote the file at *path*."""
+    for each in path.parent.glob(f".{path.stem}.*.new"):
+        with suppress(FileNotFoundError):
+            if time.time() - each.stat().st_mtime > _WRITE_SECONDS:
+                each.unlink()
 
 
 def state_folder() -> Path:
