@@ -25,8 +25,11 @@ __all__ = ["InvalidArguments", "check_names", "convert_arguments", "parse_json_o
 _MAX_SUGGESTIONS: Final = 3
 _MAX_COMPARED: Final = 1000  # names; each takes 15 µs, and a server can list 100,000
 
-# Keywords whose schemas can name more arguments than `properties` does.
-_NAMING: Final = frozenset({"allOf", "anyOf", "dependentSchemas", "if", "oneOf", "patternProperties"})
+# Keywords with schemas that can name more arguments than `properties` does.
+_LISTS: Final = ("allOf", "anyOf", "oneOf")
+_SINGLES: Final = ("then", "else")
+_MAPS: Final = ("dependentSchemas", "dependencies")
+_NAMING: Final = frozenset({"properties", "patternProperties", "additionalProperties", "$ref", *_LISTS, "if"})
 
 _MAX_BYTES: Final = 16 * 1024 * 1024  # of `--json-args`; four times what servers accept, and a device has no end
 
@@ -140,7 +143,8 @@ def convert_arguments(pairs: dict[str, tuple[str, bool]], schema: object) -> dic
     properties: dict[str, Any] = found if is_object(found) else {}
     required = whole.get("required")
     is_open = whole.get("additionalProperties", "properties" not in whole) not in (None, False)
-    is_open = is_open or not _NAMING.isdisjoint((*whole, *(schema if is_object(schema) else ())))
+    if whole.get("additionalProperties") is not False:
+        is_open = is_open or _names_elsewhere(schema) or _names_elsewhere(whole)
     made: dict[str, Any] = {}
     reasons = check_names(pairs, properties, required if is_array(required) else [], is_open=is_open)
     for key, (text, is_json) in pairs.items():
@@ -157,6 +161,16 @@ def convert_arguments(pairs: dict[str, tuple[str, bool]], schema: object) -> dic
     if reasons:
         raise InvalidArguments(reasons)
     return made
+
+
+def _names_elsewhere(schema: object) -> bool:
+    """Return whether *schema* can name arguments outside of its own ``properties``."""
+    if not is_object(schema):
+        return False
+    inner = [schema[key] for key in _SINGLES if key in schema]
+    inner += [each for key in _LISTS if is_array(schema.get(key)) for each in schema[key]]
+    inner += [each for key in _MAPS if is_object(schema.get(key)) for each in schema[key].values()]
+    return "patternProperties" in schema or any(is_object(each) and not _NAMING.isdisjoint(each) for each in inner)
 
 
 def check_names(

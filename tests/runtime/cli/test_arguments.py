@@ -135,6 +135,21 @@ def test_a_schema_may_name_arguments_elsewhere_than_in_its_properties(schema: di
     assert {"x": 1} == given(schema, "x=1")
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"anyOf": [{"required": ["path"]}, {"required": ["url"]}]},
+        {"allOf": [{"if": {"required": ["path"]}, "then": {"required": ["url"]}}], "additionalProperties": False},
+        {"dependencies": {"path": ["url"]}},
+    ],
+    ids=str,
+)
+def test_a_mistyped_argument_is_found_beside_schemas_that_name_no_others(more: dict[str, Any]) -> None:
+    schema = {"properties": {"path": {}, "url": {}}, **more}
+
+    assert ("There is no argument `paht`. Did you mean path?",) == reasons(schema, "paht=x")
+
+
 def test_a_tool_that_takes_anything_gets_anything() -> None:
     schema = {"properties": {}, "additionalProperties": {"type": "integer"}}
 
