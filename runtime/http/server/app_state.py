@@ -13,7 +13,6 @@ from mcpgen.runtime.http.server.handler_host import HandlerHost
 from mcpgen.runtime.http.server.http_session import HttpSession
 from mcpgen.runtime.http.server.open_requests import OPEN_REQUEST_BYTES, TOO_MANY, Ticket, headers_bytes
 from mcpgen.runtime.http.server.rate_limit import RateLimiter
-from mcpgen.runtime.http.server.refused_bodies import RefusedBodies
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.http.server.session_table import SessionTable, random_id
 from mcpgen.runtime.protocol import headers as http
@@ -82,7 +81,6 @@ class AppState:
         rates: Limits the calls of each client; None if nothing does.
         small_bytes: No part of a message of this size is too large.
         tokens: Checks the access tokens of requests; None if the server takes none.
-        refused_bodies: Answers requests with bodies that are refused.
         is_shutting_down: Whether new requests are refused.
         is_on_asyncio: Whether the handlers run on asyncio; False before `open`.
         cluster: What is shared with other workers of the server; None if there are none.
@@ -97,7 +95,6 @@ class AppState:
         self.sessions: SessionTable = SessionTable(limits, clock)
         self.connections: dict[Connection, None] = {}
         self.open_responses: dict[ResponseBuffer, None] = {}
-        self.refused_bodies: RefusedBodies = RefusedBodies()
         self.is_shutting_down: bool = False
         self.tokens: ScopeCheck | None = None
         self.unread: Quota = Quota(limits.max_open, limits.max_unread_bytes)

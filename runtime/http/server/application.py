@@ -20,6 +20,7 @@ from mcpgen.runtime.http.server.health_check import HealthCheck
 from mcpgen.runtime.http.server.legacy_sse import LegacySse
 from mcpgen.runtime.http.server.origin_check import OriginCheck
 from mcpgen.runtime.http.server.post_request import PostRequest, refusal
+from mcpgen.runtime.http.server.refused_bodies import RefusedBodies
 from mcpgen.runtime.http.server.repeated_head import HEADERS
 from mcpgen.runtime.http.server.request_body import BodyRefused, Uploads, read_body
 from mcpgen.runtime.limits import HttpLimits
@@ -102,10 +103,10 @@ class Application:
     ) -> None:
         self._path, self._message_path = path, message_path
         self._sse_path = sse_path if _LEGACY_SSE_REVISION in engine.handlers.handshake_revisions else None
-        check_paths(
-            path=path, sse_path=sse_path, message_path=message_path, **({} if health is None else {"health": health})
-        )
+        optional = {} if health is None else {"health": health}
+        check_paths(path=path, sse_path=sse_path, message_path=message_path, **optional)
         self._health = None if health is None else HealthCheck(health)
+        self._refused_bodies = RefusedBodies()
         self._origin_check = OriginCheck(
             allowed_origins=allowed_origins, allowed_hosts=allowed_hosts, bound_to=bound_to
         )
@@ -183,7 +184,7 @@ class Application:
             try:
                 await response
             except BodyRefused as error:
-                await self._state.refused_bodies.refuse(receive, send, error)
+                await self._refused_bodies.refuse(receive, send, error)
             except ClusterUnavailable as error:
                 await responses.send_unreachable(send, error)
         except responses.ClientDisconnected as disconnected:
