@@ -324,11 +324,11 @@ class Validator:
     def _first(self, value: Value, data: bytes) -> Value:
         """Return the first *value* of its type, decoded, and keep the decoder if the type is allowed."""
         checked = self._decode(data)
-        kind: Any = type(value)
+        kind = cast("Any", type(cast("object", value)))
         if isinstance(value, Struct) and kind is not Error:  # the bindings have their own `Error`
             # The JSON of a view of an open object is decoded as a dict.
             is_view = issubclass(kind, Open) and kind in self._payload.types
-            known: Any = kind if is_view else type(checked)
+            known = kind if is_view else cast("Any", type(cast("object", checked)))
             # A subclass that adds no members, such as the `ToolResult` of a client, has the same JSON.
             if not issubclass(kind, known) or kind.__struct_fields__ != known.__struct_fields__:
                 raise self._wrong_type(kind)

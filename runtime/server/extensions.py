@@ -7,7 +7,7 @@ Spec:
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from msgspec import Raw, UnsetType
@@ -150,8 +150,8 @@ class ServerExtension:
         constants, package = self.extension.notifications("server"), self.extension.package
         name = str(getattr(method, "name", method))
         meant = [constants[name]] if name in constants else list(constants.values())
-        members = vars(package.methods).items() if meant else ()
-        places = [key for key, each in members if any(each is one for one in meant)]
+        named = cast("dict[str, object]", vars(package.methods)) if meant else {}
+        places = [key for key, each in named.items() if any(each is one for one in meant)]
         found = ", ".join(f"{package.__name__.rpartition('.')[2]}.methods.{each}" for each in places)
         if name in constants:
             return f"`method` must be the constant {found} of the extension's package, not {method!r}"

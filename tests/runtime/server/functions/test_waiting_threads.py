@@ -172,8 +172,9 @@ async def test_a_function_of_a_task_gives_way_too(revision: str) -> None:
 
         assert "added" == await added(bob)
 
-        while (await ann.result("tasks/get", tasks[0]))["status"] == "working":  # its thread sees the error later
-            await anyio.lowlevel.checkpoint()
+        with anyio.fail_after(PATIENCE_SECONDS):
+            while (await ann.result("tasks/get", tasks[0]))["status"] == "working":  # its thread sees the error later
+                await anyio.lowlevel.checkpoint()
         statuses = [(await ann.result("tasks/get", each))["status"] for each in tasks]
         if stream is not None:
             stream.leave()
