@@ -276,6 +276,7 @@ SHELLS = {
     "http/server/post_request.py",
     "http/server/read_turns.py",
     "http/server/earlier_streams.py",
+    "http/server/refused_bodies.py",
     "http/server/request_body.py",
     "http/server/cycle_protocol.py",
     "http/server/request_cycle.py",

@@ -1,8 +1,8 @@
 """The responses to bodies that are refused, and what is done with the rest of these bodies.
 
-Theory of operation. A body is refused before all of it has arrived. If the connection was closed at once, the system
-would reset it when more arrives, and the client would often lose the response. So the server reads on for a while, and
-drops what it reads.
+Theory of operation. A body that is too long is refused before all of it has arrived. If the connection was closed at
+once, the system would reset it when more arrives, and the client would often lose the response. So the server reads on
+for a while, and drops what it reads. A body that is refused because it is slow, or has to make room, is closed at once.
 
 Spec:
     RFC 9112, 9.6.
@@ -11,6 +11,7 @@ Spec:
 from __future__ import annotations
 
 from functools import partial
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -45,7 +46,7 @@ class RefusedBodies:
 
     async def refuse(self, receive: Receive, send: Send, error: BodyRefused) -> None:
         """Answer the request whose body is refused because of *error*, and close its connection."""
-        if self._count >= _MAX_AT_ONCE:
+        if error.status != HTTPStatus.REQUEST_ENTITY_TOO_LARGE or self._count >= _MAX_AT_ONCE:
             await _send(send, error)
             return
         self._count += 1
