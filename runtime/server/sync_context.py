@@ -149,6 +149,14 @@ async def _kept(failures: list[Exception], method: Callable[[], Awaitable[T]]) -
     except Exception as error:  # noqa: BLE001 (raised by the caller, in its thread)
         failures.append(error)
         return None
+    except BaseException as error:
+        import asyncio  # noqa: PLC0415 (as in `_run`)
+        from concurrent import futures  # noqa: PLC0415
+
+        if not isinstance(error, asyncio.CancelledError):
+            raise
+        failures.append(futures.CancelledError())  # if the server ends, asyncio would print what anyio makes of it
+        return None
 
 
 def awaited(method: F) -> F:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import gc
 import inspect
 import logging
+import subprocess
+import sys
 import threading
 from types import FrameType
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
+import msgspec
 import pytest
 from msgspec import Struct
 
@@ -257,3 +260,32 @@ async def test_a_call_whose_plain_function_fails_is_freed_without_a_garbage_coll
         gc.enable()
 
     assert left == set()
+
+
+def test_a_server_that_ends_while_a_plain_function_asks_says_nothing() -> None:
+    code = """
+from mcpgen import Context, Server
+
+server = Server("asking")
+
+@server.tool
+def ask(ctx: Context) -> str:
+    return str(ctx.sync.elicit("How much?", {"type": "object", "properties": {}}))
+
+server.run()
+"""
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
+    }
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask", "_meta": meta}}
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", code], **pipes) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(msgspec.json.encode(call) + b"\n")
+        process.stdin.flush()
+        assert b"input_required" in process.stdout.readline()
+        _, said = process.communicate(timeout=PATIENCE_SECONDS)
+
+    assert (0, b"") == (process.returncode, said)
