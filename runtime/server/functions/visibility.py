@@ -66,7 +66,7 @@ class Rule(Struct, frozen=True):
         return all(mine is None or (theirs is not None and theirs <= mine) for mine, theirs in pairs)
 
     def rest_of(self, other: Rule) -> Rule | None:
-        """Return *other* without the names that only this rule decides if it is later; None if nothing is left."""
+        """Return the part of *other*, an earlier rule, that this one does not decide; None if it decides all of it."""
         if self.includes(other):
             return None
         if self.names is None or other.names is None or self.names.isdisjoint(other.names):
