@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.capabilities import Peer, ServerPeer
     from mcpgen.runtime.protocol.reading_policy import ReadingPolicy
     from mcpgen.runtime.transports.auto_reset_event import AutoResetEvent
+    from mcpgen.runtime.transports.spawner import StartedFunction
 
 __all__ = ["ClientSession", "SessionOutput"]
 
@@ -122,6 +123,7 @@ class ClientSession:
         early_notifications: Those that came before a revision was agreed.
         input_count: The requests in results and errors whose handlers run, of all calls.
         input_bytes: The memory of these.
+        input_scopes: What cancels these handlers when the connection ends.
     """
 
     def __init__(
@@ -145,6 +147,7 @@ class ClientSession:
         self.early_notifications: list[Notification] = []
         self.input_count: int = 0
         self.input_bytes: int = 0
+        self.input_scopes: set[StartedFunction] = set()
         self._by_token: dict[RequestId, PendingRequest] = {}
         self._cancelled_tasks: dict[RequestId, None] = {}  # requests that are to become tasks, without a response yet
         self._last_id = 0
@@ -349,6 +352,8 @@ class ClientSession:
         for each in pending:
             each.fail(failure)
         self.subscriptions.fail(failure)
+        for scope in self.input_scopes:
+            scope.cancel()
 
     def warn(self, what: str, *details: object, failure: BaseException | None = None) -> None:
         """Log a fault of the server or of a handler: the first as warnings, the rest at the level DEBUG."""

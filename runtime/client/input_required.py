@@ -18,7 +18,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from mcpgen.runtime.adapt.json_pointer import is_object, pointer_to
 from mcpgen.runtime.client.incoming_requests import find_handler
-from mcpgen.runtime.errors import InvalidPayload, RequestError, RequestRefused
+from mcpgen.runtime.client.pending_request import fresh_error
+from mcpgen.runtime.errors import InvalidPayload, RequestError, RequestRefused, TransportClosed
 from mcpgen.runtime.protocol.message_size import decoded_bytes
 from mcpgen.runtime.protocol.newest import ErrorCode
 
@@ -166,6 +167,7 @@ async def collect_input(
     Raises:
         InvalidPayload: A request needs a capability that the client has not declared, or its params are invalid; or
             the client handles too many requests already.
+        TransportClosed: The connection ended, which cancels the handlers: their responses cannot be sent.
         Exception: A handler raised it. A stateless server cannot be told about a failure.
     """
     limits, count, size = session.limits, len(required.input_requests), kept_bytes + _held_bytes(required)
@@ -181,9 +183,15 @@ async def collect_input(
         raise refused_result(session, method, reason, "/inputRequests")
     session.input_count += count
     session.input_bytes += size
+    scope = anyio.CancelScope()
+    session.input_scopes.add(scope)
     try:
-        return await _responses(session, method, required, make_context)
+        with scope:
+            if session.failure is None:
+                return await _responses(session, method, required, make_context)
+        raise fresh_error(session.failure or TransportClosed(f"the connection ended before {method} was answered"))
     finally:
+        session.input_scopes.discard(scope)
         session.input_count -= count
         session.input_bytes -= size
 
