@@ -58,7 +58,7 @@ def test_the_requests_of_a_batch_start_in_many_turns_of_the_loop() -> None:
         assert [*range(1000)] == sorted(each["id"] for each in answer.json() if "result" in each)
 
     asyncio.run(main())
-    assert max(started.values()) < 2 * 64  # a part, and what is left of the part before
+    assert max(started.values()) <= 2 * 64  # a part, and what is left of the one before: all of it after a long turn
 
 
 def test_the_requests_of_a_batch_over_http_sse_start_in_many_turns_of_the_loop() -> None:
@@ -99,7 +99,7 @@ def test_the_requests_of_a_batch_over_http_sse_start_in_many_turns_of_the_loop()
     turns = Turns()
     asyncio.run(main())
     assert 1000 == started.total()
-    assert max(started.values()) < 2 * 64  # as above
+    assert max(started.values()) <= 2 * 64  # as above
 
 
 def test_a_batch_whose_session_is_deleted_meanwhile_is_not_found() -> None:
