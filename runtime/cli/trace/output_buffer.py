@@ -28,6 +28,7 @@ class OutputBuffer:
 
     Attributes:
         is_terminal: Whether the descriptor is a terminal.
+        failure: Why nothing is written any more: the reader is gone, or the disk is full. None while it works.
 
     Args:
         descriptor: The descriptor; it is not closed.
@@ -36,13 +37,13 @@ class OutputBuffer:
 
     def __init__(self, descriptor: int, skipped: Callable[[int], bytes]) -> None:
         self.is_terminal: bool = os.isatty(descriptor)
+        self.failure: OSError | None = None
         self._descriptor = descriptor
         self._sink = open_sink(descriptor)
         self._skipped = skipped
         self._buffer: deque[memoryview] = deque()
         self._size = 0
         self._skipped_count = 0
-        self._is_broken = False
         self._filled = anyio.Event()
         self._shrunk: anyio.Event | None = None  # while `drain` or `flushed` waits
 
@@ -58,7 +59,7 @@ class OutputBuffer:
 
     def write(self, data: bytes) -> None:
         """Write *data* now, or buffer it."""
-        if self._is_broken or not data:
+        if self.failure is not None or not data:
             return
         if self._size > _MAX_BUFFERED_BYTES:
             self._skipped_count += 1
@@ -102,8 +103,8 @@ class OutputBuffer:
                 sent = self._sink.write(data)
             except BlockingIOError:
                 break
-            except OSError:  # the reader is gone, or the disk is full
-                self._is_broken = True
+            except OSError as failure:
+                self.failure = failure
                 self._buffer.clear()
                 self._size = 0
                 break

@@ -304,6 +304,14 @@ def test_it_ends_when_its_output_has_no_reader(start: Callable[..., Traced]) -> 
     assert 0 == traced.process.wait(PATIENCE_SECONDS)
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that Linux has")
+def test_a_file_that_cannot_be_written_is_reported_and_the_messages_pass(start: Callable[..., Traced]) -> None:
+    status, out, err = start("--output", "/dev/full", "--", "cat").end(b"x\n")
+
+    assert (1, b"x\n") == (status, out)
+    assert "Error: the trace is incomplete (`--output`): No space left on device.\n" == err
+
+
 def test_what_a_server_leaves_behind_is_ended(start: Callable[..., Traced]) -> None:
     program = "import subprocess, sys; print(subprocess.Popen(['sleep', '600']).pid, file=sys.stderr, flush=True)"
     _, _, err = start("--", sys.executable, "-c", program).end()
