@@ -145,6 +145,7 @@ def headers_by_name(lines: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
     A repeated header of MCP is not a list (RFC 9110, section 5.3), and readers differ in whether the first or the last
     counts. So its value becomes one that `decode_value` and `stripped` refuse. Other headers are joined by a comma.
+    Spaces and tabs around a value are not part of it (RFC 9110, section 5.5), and some parsers leave those behind it.
 
     Raises:
         ValueError: A name has characters that HTTP does not allow, such as whitespace before the colon (RFC 9112,
@@ -152,14 +153,14 @@ def headers_by_name(lines: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     """
     lines = list(lines)
     try:
-        found = {_CHECKED_NAMES[raw]: value.decode("latin-1") for raw, value in lines}
+        found = {_CHECKED_NAMES[raw]: value.decode("latin-1").strip(" \t") for raw, value in lines}
     except KeyError:  # a name that was not checked before
         found = {}
     if len(found) == len(lines):
         return found
     found.clear()
     for raw, value in lines:
-        name, text = _name(raw), value.decode("latin-1")
+        name, text = _name(raw), value.decode("latin-1").strip(" \t")
         before = found.get(name)
         if before is not None:
             text = before + (_REPEATED if name.startswith("mcp-") else ", ") + text

@@ -294,6 +294,13 @@ def test_other_headers_that_are_given_twice_are_a_list() -> None:
     assert {"accept": "application/json, text/event-stream"} == headers_by_name(lines)
 
 
+@pytest.mark.parametrize("given", [b"a ", b"a\t", b" \t a \t "])
+@pytest.mark.parametrize("name", [b"mcp-session-id", b"X-Not-Seen-Before"])
+def test_spaces_and_tabs_around_a_value_are_not_part_of_it(name: bytes, given: bytes) -> None:
+    """RFC 9110, section 5.5."""
+    assert {name.decode().lower(): "a"} == headers_by_name([(name, given)])
+
+
 @spec("2026-07-28", "basic/transports/streamable-http#server-validation")
 def test_bytes_beyond_ascii_are_kept_for_whoever_refuses_them() -> None:
     headers = headers_by_name([(b"mcp-name", "é".encode())])

@@ -123,6 +123,20 @@ async def test_a_resource_is_read_from_the_server_that_lists_it_or_its_template(
         assert "b" in repr(await group["b"].read_resource("shared:thing"))
 
 
+@pytest.mark.parametrize("first", ["honest", "other"])
+async def test_a_server_that_lists_what_fits_the_template_of_another_does_not_get_the_request(first: str) -> None:
+    other = Server("other")
+
+    @other.resource("honest:item/7")
+    def item() -> str:
+        return "of the other"
+
+    servers = {"honest": shop("honest"), "other": other}
+    async with await group_of(**{first: servers.pop(first)}, **servers) as group:
+        with pytest.raises(UsageError, match="all have 'honest:item/7'"):
+            await group.read_resource("honest:item/7")
+
+
 async def test_the_servers_of_the_last_resources_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program can read any number of resources of a template."""
     monkeypatch.setattr(client_group, "_MAX_OWNERS", 3)
