@@ -259,7 +259,11 @@ class HttpProtocol:
         await self._deliver_error(message, error, session)
 
     async def _try_legacy_sse(self, session: HttpSession) -> RequestLost | None:
-        """Use HTTP+SSE if the server does; return an error if it does, but its endpoint cannot be used."""
+        """Use HTTP+SSE if the server does; return an error if it does, but its endpoint cannot be used.
+
+        Raises:
+            TransportClosed: Its stream has ended just after it had named the endpoint.
+        """
         legacy_sse = LegacySse(self._requests, self._limits, self.incoming, session)
         self._group.start_soon(self._run_legacy_sse, legacy_sse)
         with anyio.move_on_after(self._limits.probe_seconds * _ENDPOINT_PROBES):
@@ -269,6 +273,8 @@ class HttpProtocol:
             return legacy_sse.failure if legacy_sse.has_bad_endpoint else None
         self._legacy_sse = legacy_sse
         LEGACY_SERVERS.add(self._identity)
+        if legacy_sse.failure is not None:  # it has ended already
+            raise self._end(str(legacy_sse.failure))
         return None
 
     async def _run_legacy_sse(self, legacy_sse: LegacySse) -> None:

@@ -377,6 +377,20 @@ async def test_the_end_of_the_stream_of_http_with_sse_is_the_end_of_the_conversa
 
 
 @spec("2024-11-05", "basic/transports#http-with-sse")
+async def test_a_stream_that_ends_just_after_the_endpoint_ends_the_connection() -> None:
+    async with played() as server:
+        server.is_judged = False
+        connecting = start(server, revisions=["2024-11-05"])
+        await (await server.hear(method="initialize")).answer(405)
+        stream = await server.hear("GET")
+        body = b"event: endpoint\ndata: /messages\n\n"
+        await stream.answer(200, body, content_type="text/event-stream")  # in one part
+
+        with pytest.raises(TransportClosed, match="ended its stream of messages"):
+            await connecting.outcome()
+
+
+@spec("2024-11-05", "basic/transports#http-with-sse")
 async def test_a_message_that_http_with_sse_does_not_take_is_lost_alone() -> None:
     async with played() as server:
         server.is_judged = False
