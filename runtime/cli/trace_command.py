@@ -114,7 +114,7 @@ def trace(  # noqa: PLR0913 (one parameter for each option)
     contains requests are sent to the URL one by one, so each request gets a response of its own.
 
     Exit status: that of the server; 128 plus the signal number if a signal ended it. With a URL: 0, or 1 if the
-    connection was lost. With --strict: 1 if there was a violation. 1 instead of 0 if FILE could not be written.
+    connection was lost. With --strict: 1 if there was a violation. 1 instead of 0 if writing FILE failed.
     """
     if body and as_json_lines:
         raise click.UsageError("Give either `--json` or `--body`, not both.")
@@ -237,7 +237,8 @@ async def _run(
         for each in outputs:
             each.close()
     status = 1 if relay.status is None else relay.status
-    if output.failure is not None and output is not stderr:
+    is_read = not isinstance(output.failure, BrokenPipeError)  # the reader of a pipe may leave when it has enough
+    if output.failure is not None and is_read and output is not stderr:
         click.echo(f"Error: the trace is incomplete (`--output`): {output.failure.strerror}.", err=True)
         status = status or 1
     return (status if status >= 0 else 128 - status), writer.tracer.violations
