@@ -145,7 +145,7 @@ def headers_by_name(lines: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
     A repeated header of MCP is not a list (RFC 9110, section 5.3), and readers differ in whether the first or the last
     counts. So its value becomes one that `decode_value` and `stripped` refuse. Other headers are joined by a comma.
-    Spaces and tabs around a value are not part of it (RFC 9110, section 5.5), and some parsers leave those behind it.
+    Spaces and tabs around a value are not part of it (RFC 9110, section 5.5). Some parsers do not remove them.
 
     Raises:
         ValueError: A name has characters that HTTP does not allow, such as whitespace before the colon (RFC 9112,
