@@ -6,6 +6,9 @@ between two turns. The clients whose calls have made the changes take turns, and
 another. If a client makes a change while an equal one of it waits, both are sent once, as the later one. A caller can
 wait for the end, but the delivery does not stop if the caller is cancelled: other clients need the change.
 
+The connections of one server may belong to several event loops, since each blocking client has one. Each loop sends a
+change to its own connections.
+
 No caller here waits for the changes of other workers. So their number is limited: at the limit, the client that has the
 most of them loses its oldest one.
 """
@@ -101,13 +104,14 @@ class ChangeDelivery:
             key: Equal for equal changes.
             begin: Called before it is sent to the first one.
         """
-        loop = running_loop()
+        loop, caller = running_loop(), CALLER.get()
+        owner = "" if caller is None else caller.owner
+        self._deliver_elsewhere(loop, send, key, owner)
         if self._is_now(loop):
-            self._send_now(send, begin)
+            self._send_now(loop, send, begin)
             await anyio.lowlevel.checkpoint()  # so that a loop of changes lets them be written
             return
-        caller = CALLER.get()
-        change = self._add(loop, _Change(send, begin), key, ("" if caller is None else caller.owner, False))
+        change = self._add(loop, _Change(send, begin), key, (owner, False))
         await change.ended.wait()
         if change.failure is not None:
             raise change.failure
@@ -121,22 +125,40 @@ class ChangeDelivery:
             owner: Who has made it.
             is_of_worker: Whether another worker has sent it.
         """
-        loop = running_loop()
+        here = running_loop()
+        self._deliver_elsewhere(here, send, key, owner, is_of_worker=is_of_worker)
+        self.deliver_in(here, send, key, owner, is_of_worker=is_of_worker)
+
+    def deliver_in(
+        self, loop: EventLoop, send: SendChange, key: object, owner: str = "", *, is_of_worker: bool = False
+    ) -> None:
+        """Send a change to the connections of *loop*, which runs in this thread; see `deliver_soon`."""
         if self._is_now(loop):
-            self._send_now(send, None)
+            self._send_now(loop, send, None)
             return
         if is_of_worker:
             self._make_room(loop)
         self._add(loop, _Change(send, None), key, (owner, is_of_worker))
 
+    def _deliver_elsewhere(
+        self, here: EventLoop, send: SendChange, key: object, owner: str, *, is_of_worker: bool = False
+    ) -> None:
+        for loop in set(self._connections.values()):
+            if loop is not here:
+                call_soon(loop, partial(self.deliver_in, loop, send, key, owner, is_of_worker=is_of_worker))
+
     def _is_now(self, loop: EventLoop) -> bool:
         return loop is None or (len(self._connections) < _FEW and loop not in self._owners)
 
-    def _send_now(self, send: SendChange, begin: Callable[[], object] | None) -> None:
+    def _send_now(self, loop: EventLoop, send: SendChange, begin: Callable[[], object] | None) -> None:
         if begin is not None:
             begin()
-        for each in list(self._connections):
+        for each in self._connections_of(loop):
             send(each)
+
+    def _connections_of(self, loop: EventLoop) -> list[SessionOutput]:
+        copied = list(self._connections.items())  # other threads may add some
+        return [each for each, its_loop in copied if its_loop is loop]
 
     def _make_room(self, loop: EventLoop) -> None:
         found = [each.waiting for (_, is_of_worker), each in self._owners.get(loop, {}).items() if is_of_worker]
@@ -164,7 +186,7 @@ class ChangeDelivery:
         while owners and room > 0:
             whose = next(iter(owners))
             owner = owners.pop(whose)
-            room -= self._send(owner, room)
+            room -= self._send(loop, owner, room)
             if owner.current is not None or owner.waiting:
                 owners[whose] = owner  # behind the others
         if owners:
@@ -172,7 +194,7 @@ class ChangeDelivery:
         else:
             del self._owners[loop]
 
-    def _send(self, owner: _Owner, room: int) -> int:
+    def _send(self, loop: EventLoop, owner: _Owner, room: int) -> int:
         """Send the first change of *owner* to at most *room* connections, and return what that counts, or 1."""
         if owner.current is None:
             if not owner.waiting:  # it was dropped
@@ -181,7 +203,7 @@ class ChangeDelivery:
         change, sent = owner.current, 0
         try:
             if change.connections is None:
-                change.connections = deque(self._connections)
+                change.connections = deque(self._connections_of(loop))
                 if change.begin is not None:
                     change.begin()
             while change.connections and sent < room:

@@ -56,8 +56,8 @@ class ListChanges:
         methods = list(pending)
         for each in methods:
             pending.pop(each, None)
-            self._delivery.deliver_soon(partial(self._send_one, loop, each), (loop, each))
+            self._delivery.deliver_in(loop, partial(_send_one, each), (loop, each))
 
-    def _send_one(self, loop: EventLoop, method: str, connection: SessionOutput) -> None:
-        if self._connections.get(connection) is loop:
-            connection.notify_change(method, None)
+
+def _send_one(method: str, connection: SessionOutput) -> None:
+    connection.notify_change(method, None)

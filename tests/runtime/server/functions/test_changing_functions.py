@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -205,6 +206,37 @@ async def test_each_event_loop_notifies_its_own_connections() -> None:
     await checkpoint()
 
     assert [["a", "b"], ["a", "b"]] == [here.heard, elsewhere.heard]
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_change_that_a_function_reports_reaches_clients_in_other_event_loops(backend: str) -> None:
+    server = shop()
+    heard: list[str | None] = []
+    is_listening, is_over = threading.Event(), threading.Event()
+
+    @server.tool
+    async def reopen(ctx: Context) -> None:
+        await ctx.resource_updated("shop:opening")
+
+    async def listen() -> None:
+        async with connect(server) as client, client.listen(uris=["shop:opening"]) as changes:
+            is_listening.set()
+            heard.append((await anext(changes)).uri)
+            is_over.set()
+
+    async def report() -> None:
+        async with connect(server) as client, client.listen(uris=["shop:opening"]) as changes:
+            assert not (await client.call_tool("reopen")).is_error
+            heard.append((await anext(changes)).uri)
+
+    listening = threading.Thread(target=partial(anyio.run, listen, backend=backend), daemon=True)
+    listening.start()
+    assert is_listening.wait(PATIENCE_SECONDS)
+    anyio.run(report, backend=backend)
+
+    assert is_over.wait(PATIENCE_SECONDS)
+    assert ["shop:opening"] * 2 == heard
+    listening.join(PATIENCE_SECONDS)
 
 
 def test_a_change_after_the_event_loop_has_ended_is_not_reported() -> None:
