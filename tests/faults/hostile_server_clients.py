@@ -34,8 +34,8 @@ LIMITS: Final = ClientLimits(
 QUICK: Final = ClientLimits(
     probe_seconds=0.2, connect_seconds=3, call_seconds=15, stdin_seconds=0.2, term_seconds=0.2
 )  # for servers that are to be given up
-# For servers that answer, but not in the time of the probe.
-LATE: Final = replace(QUICK, connect_seconds=PATIENCE_SECONDS)
+# For servers that answer after the time of the probe, but within that of `initialize`, which is five times as long.
+LATE: Final = replace(QUICK, probe_seconds=2, connect_seconds=PATIENCE_SECONDS)
 # For servers that answer, also on a machine that starts them slowly.
 PATIENT: Final = replace(QUICK, probe_seconds=PATIENCE_SECONDS, connect_seconds=PATIENCE_SECONDS)
 

@@ -122,7 +122,7 @@ async def call_again_and_again(client: Client) -> None:
 
 async def test_a_server_that_starts_slowly_and_answers_the_question_late_is_one_of_today() -> None:
     code = """
-    time.sleep(0.8)
+    time.sleep(2.1)
     answer(asked("server/discover"), discovered())
     refuse(asked("initialize"))
     serve()
@@ -133,7 +133,7 @@ async def test_a_server_that_starts_slowly_and_answers_the_question_late_is_one_
 
 async def test_a_server_of_before_that_starts_slowly_is_greeted() -> None:
     code = """
-    time.sleep(0.8)
+    time.sleep(2.1)
     refuse(asked("server/discover"))
     answer(asked("initialize"), initialized("2025-11-25"))
     serve()
