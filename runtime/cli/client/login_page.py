@@ -35,13 +35,13 @@ class LoginPage:
     async def __call__(self, url: str) -> str | None:
         """Open *url*, and return the URL that the user pastes; None to wait for the redirect to this machine."""
         is_open = has_browser() and await anyio.to_thread.run_sync(webbrowser.open, url, abandon_on_cancel=True)
-        shown = "The server needs a login. The page is open in your browser. If not, open this URL:"
-        self._screen.line(shown if is_open else "The server needs a login. Open this URL in a browser:")
-        self._screen.line(f"    {url}")
-        self._screen.line("If the browser runs on another machine, the last page of the login fails to load.")
-        self._screen.line("In this case, copy the URL of that page, paste it here, and press Enter.")
-        self._keyboard.discard_typed()
         with self._keyboard.long_lines():  # some authorization servers write codes of thousands of characters
+            self._keyboard.discard_typed()  # before the question is shown: what is typed after it may be an answer
+            shown = "The server needs a login. The page is open in your browser. If not, open this URL:"
+            self._screen.line(shown if is_open else "The server needs a login. Open this URL in a browser:")
+            self._screen.line(f"    {url}")
+            self._screen.line("If the browser runs on another machine, the last page of the login fails to load.")
+            self._screen.line("In this case, copy the URL of that page, paste it here, and press Enter.")
             while (line := await self._keyboard.line()) is not None:
                 pasted = line.strip()
                 if pasted.startswith(("http://", "https://")):
