@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import anyio
+import msgspec
 
 from mcpgen.runtime.protocol.framing import OversizedLine, frame
 from mcpgen.runtime.transports.tracebacks import traceback_logger
@@ -31,6 +32,8 @@ Side: TypeAlias = Literal["server", "client"]
 # 14 KiB with slow numbers takes up to 100 ms, and one read has four of them.
 MAX_FRAMES: Final = 256
 _MAX_TURN_BYTES: Final = 16 * 1024
+
+_decode_any: Final = msgspec.json.Decoder(msgspec.Raw).decode
 
 _LOG = traceback_logger("mcpgen.serving")
 
@@ -93,8 +96,19 @@ class Pump(ABC):
     async def run(self, endpoint: Endpoint) -> None:
         """Hand frames to *endpoint* until the input ends, or the peer does not read any more.
 
-        An unfinished last line is handed over, too. The caller calls `Endpoint.end_of_input`.
+        An unfinished last line is handed over, too, but to a client only if it is JSON: a server that dies while it
+        writes leaves a part of a message. The caller calls `Endpoint.end_of_input`.
         """
+
+    def _split(self, data: bytes) -> Sequence[Frame | OversizedLine]:
+        """Return the frames that *data* completes; for no data, which is the end of the input, the last line."""
+        if data:
+            return self._framer.feed(data)
+        frames = self._framer.finish()
+        if self._always_reads and frames and not isinstance(frames[0], OversizedLine) and not _is_json(frames[0]):
+            _LOG.debug("the server has ended within a message of %d bytes or more", len(frames[0]))
+            return ()
+        return frames
 
     def _next_frames(self) -> Sequence[Frame | OversizedLine]:
         """Remove the frames of one turn of the loop from those that wait, and return them."""
@@ -198,3 +212,11 @@ def hand_over(endpoint: Endpoint, frames: Sequence[Frame | OversizedLine]) -> No
         endpoint.receive(frames)
     except Exception:  # noqa: BLE001 (the boundary: one frame must not end the connection)
         _LOG.exception("processing messages of the peer failed; the messages are dropped")
+
+
+def _is_json(line: Frame) -> bool:
+    try:
+        _decode_any(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True

@@ -36,6 +36,7 @@ EARLY = {
     "at once": "os._exit(3)",
     "when asked": "hear()\nos._exit(3)",
     "in the middle of a line": 'hear()\nput(b\'{"jsonrpc":"2.0","id":\')\nos._exit(3)',
+    "in the middle of a result": """put(b'{"jsonrpc":"2.0","id":%d,"result":{"a":"b' % hear()["id"])\nos._exit(3)""",
     "behind a banner": "put(b'hi\\n')\nos._exit(3)",
     "by a signal": "hear()\nos.kill(os.getpid(), signal.SIGSEGV)",
     "by an exception": "hear()\nraise ValueError('what happened')",
