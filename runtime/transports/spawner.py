@@ -42,9 +42,11 @@ __all__ = [
     "Group",
     "Spawner",
     "StartedFunction",
+    "cancel_task",
     "is_asyncio",
     "open_group",
     "open_spawner",
+    "postponed_cancellation",
     "start_alone",
     "turn",
 ]
@@ -167,6 +169,36 @@ def is_asyncio() -> bool:
         return False
 
 
+_CLEANING: Final[dict[asyncio.Task[Any], bool]] = {}  # whether each is to be cancelled at the end
+
+
+def cancel_task(task: asyncio.Task[Any]) -> None:
+    """Cancel *task*, or note that it is cancelled while it cleans up (`postponed_cancellation`)."""
+    if task in _CLEANING:
+        _CLEANING[task] = True
+    else:
+        task.cancel()
+
+
+@asynccontextmanager
+async def postponed_cancellation() -> AsyncGenerator[None]:
+    """Let `cancel_task` cancel the current task at the end of the block only. The block cleans up.
+
+    asyncio cancels a task in spite of the shields of anyio, unlike other event loops, where this does nothing.
+    """
+    task = asyncio.current_task() if is_asyncio() else None
+    if task is None or task in _CLEANING:
+        yield
+        return
+    _CLEANING[task] = False
+    try:
+        yield
+    finally:
+        if _CLEANING.pop(task):
+            task.cancel()
+            await asyncio.sleep(0)  # so that it takes effect here, and not where the task next waits
+
+
 class _Task(Struct, eq=False):
     """One coroutine on asyncio, and whether it has been entered."""
 
@@ -177,7 +209,7 @@ class _Task(Struct, eq=False):
     def cancel(self) -> None:
         self.is_cancelled = True
         if self.is_entered and self.task is not None:
-            self.task.cancel()
+            cancel_task(self.task)
 
 
 class _Tasks:

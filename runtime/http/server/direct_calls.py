@@ -33,6 +33,7 @@ from mcpgen.runtime.server.dispatcher import result_json
 from mcpgen.runtime.server.exchange import Exchange, OpenRequest
 from mcpgen.runtime.server.fast_path import plain_json
 from mcpgen.runtime.server.functions.results import StructuredJson
+from mcpgen.runtime.transports.spawner import cancel_task
 from mcpgen.runtime.transports.tracebacks import traceback_logger
 
 if TYPE_CHECKING:
@@ -218,7 +219,7 @@ class _RequestTask:
         """Cancel the handler where it waits next; do nothing if it has ended."""
         if not self._has_ended and not self._is_cancelled:
             self._is_cancelled = True
-            self._task.cancel()
+            cancel_task(self._task)
 
     async def run(self, handler: Coroutine[Any, Any, None]) -> None:
         """Run *handler* to its end, or until `cancel`."""

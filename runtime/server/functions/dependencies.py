@@ -257,13 +257,16 @@ class _ManagerInThreads:
 @asynccontextmanager
 async def _open_for_call(label: str) -> AsyncGenerator[AsyncExitStack]:
     """Keep dependencies open within the block; close them even if the call was cancelled."""
+    from mcpgen.runtime.transports.spawner import postponed_cancellation  # noqa: PLC0415 (it imports asyncio)
+
     # Outside of the scopes that the dependencies open; it becomes a shield when they are closed.
     with anyio.CancelScope() as scope:
         try:
-            async with AsyncExitStack() as stack:
+            async with AsyncExitStack() as closing, AsyncExitStack() as stack:
                 try:
                     yield stack
                 finally:
+                    await closing.enter_async_context(postponed_cancellation())
                     scope.shield = True
                     scope.deadline = anyio.current_time() + TEARDOWN_SECONDS
         except SystemExit as error:

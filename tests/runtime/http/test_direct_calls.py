@@ -6,12 +6,16 @@ import asyncio
 import json
 import tracemalloc
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
 
-from mcpgen import Context, Server, TransportClosed
+from mcpgen import Context, Depends, Server, TransportClosed
+from tests.patience import PATIENCE_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
 
 pytestmark = pytest.mark.anyio
 
@@ -197,6 +201,40 @@ async def test_its_context_sends_nothing_after_its_end(revision: str) -> None:
         assert left[0].is_cancelled
         with pytest.raises(TransportClosed):
             await left[0].roots()
+
+
+async def test_a_call_that_is_cancelled_while_its_dependency_is_closed_closes_it_to_the_end() -> None:
+    own, closed = Server("demo", version="1"), False
+    closing, may_end = asyncio.Event(), asyncio.Event()
+
+    async def connection() -> AsyncGenerator[int]:
+        nonlocal closed
+        yield 1
+        closing.set()
+        await may_end.wait()
+        closed = True
+
+    @own.tool
+    async def work(value: int = Depends(connection)) -> int:
+        return value
+
+    @own.tool
+    async def other() -> str:
+        return "other"
+
+    site = Site(own)
+    async with site.app.running():
+        await site.begin("2025-11-25")
+        with anyio.fail_after(PATIENCE_SECONDS):
+            async with anyio.create_task_group() as group:
+                call = {"id": 7, "method": "tools/call", "params": {"name": "work", "arguments": {}}}
+                group.start_soon(site._post, call)
+                await closing.wait()
+                await site._post({"method": "notifications/cancelled", "params": {"requestId": 7}})
+                may_end.set()
+
+        assert closed
+        assert "other" == text(await site.call("other", 8))
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", STATELESS])

@@ -446,6 +446,55 @@ async def test_a_dependency_is_closed_after_a_call_that_was_cancelled(
     assert ["open", "close"] == events
 
 
+@pytest.mark.parametrize("is_plain", [False, True])
+async def test_a_cancellation_does_not_interrupt_the_end_of_a_dependency(
+    server: Server, events: list[str], *, is_plain: bool
+) -> None:
+    closing, may_end = threading.Event(), threading.Event()
+
+    def plain() -> Generator[int]:
+        yield 1
+        closing.set()
+        may_end.wait(PATIENCE_SECONDS)
+        events.append("close")
+
+    async def coroutine() -> AsyncGenerator[int]:
+        yield 1
+        closing.set()
+        while not may_end.is_set():
+            await anyio.lowlevel.checkpoint()
+        events.append("close")
+
+    innermost: Callable[..., Any] = plain if is_plain else coroutine
+
+    async def outer(inner: int = Depends(innermost)) -> AsyncGenerator[int]:
+        yield inner
+        await anyio.lowlevel.checkpoint()
+        events.append("close outer")
+
+    async def outermost(inner: int = Depends(outer)) -> AsyncGenerator[int]:
+        yield inner
+        events.append("close outermost")
+
+    @server.tool
+    async def work(value: int = Depends(outermost)) -> int:
+        return value
+
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with connect(server) as client:
+            async with anyio.create_task_group() as group:
+                group.start_soon(client.call_tool, "work")
+                while not closing.is_set():
+                    await anyio.lowlevel.checkpoint()
+                group.cancel_scope.cancel()
+            await client.ping()
+            may_end.set()
+            while "close" not in events:
+                await anyio.lowlevel.checkpoint()
+
+    assert events == ["close outermost", "close outer", "close"]
+
+
 async def test_a_plain_function_that_goes_on_after_its_call_was_cancelled_keeps_its_dependency(
     server: Server, events: list[str]
 ) -> None:
