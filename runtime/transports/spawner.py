@@ -37,7 +37,6 @@ from mcpgen.runtime.transports.tracebacks import traceback_logger
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine
 
-
 __all__ = [
     "Group",
     "Spawner",
@@ -182,10 +181,7 @@ def cancel_task(task: asyncio.Task[Any]) -> None:
 
 @asynccontextmanager
 async def postponed_cancellation() -> AsyncGenerator[None]:
-    """Let `cancel_task` cancel the current task at the end of the block only. The block cleans up.
-
-    asyncio cancels a task in spite of the shields of anyio, unlike other event loops, where this does nothing.
-    """
+    """Let `cancel_task` wait for the end of the block on asyncio, where shields of anyio do not stop `Task.cancel`."""
     task = asyncio.current_task() if is_asyncio() else None
     if task is None or task in _CLEANING:
         yield
