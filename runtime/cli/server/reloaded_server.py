@@ -36,6 +36,8 @@ from mcpgen.runtime.transports.interfaces import Channel
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
+    from anyio.abc import TaskStatus
+
     from mcpgen.runtime.cli.server.source_changes import SourceChanges
     from mcpgen.runtime.protocol.framing import Frame
     from mcpgen.runtime.transports.interfaces import Endpoint, MessageWriter, Transport
@@ -117,14 +119,17 @@ class ReloadedServer:
         await self._is_connected.wait()
         async with anyio.create_task_group() as group:
             changed = _Signal()
-            group.start_soon(self._watch, changed)
+            await group.start(self._watch, changed)
             while True:
                 await self._run_process(changed)
                 await changed.wait()
                 changed.clear()
 
-    async def _watch(self, changed: _Signal) -> None:
-        async for names in self._changes:
+    async def _watch(self, changed: _Signal, *, task_status: TaskStatus[None]) -> None:
+        watched = aiter(self._changes)
+        await anext(watched, "")
+        task_status.started()
+        async for names in watched:
             click.echo(f"mcpgen: {names} changed; restarting the server", err=True)
             self._relay.expect()
             changed.set()

@@ -67,10 +67,12 @@ async def _restart(command: Sequence[str], changes: SourceChanges) -> None:
 
         received: list[int] = []
         group.start_soon(on_signal, end, received)
+        watched = aiter(changes)
+        await anext(watched, "")
         child = await _start(command)
         group.start_soon(_report_exit, child)
         try:
-            async for changed in changes:
+            async for changed in watched:
                 click.echo(f"mcpgen: {changed} changed; restarting the server", err=True)
                 await _stop(child)
                 child = await _start(command)

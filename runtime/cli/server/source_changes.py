@@ -19,6 +19,10 @@ __all__ = ["SourceChanges", "WatchfilesMissing"]
 
 # After the last of several changes, which an editor makes at once. watchfiles' own default.
 _SETTLE_MILLISECONDS: Final = 50
+
+# How long the library waits at a time. It tells that it watches when the first of these waits has passed.
+_WAIT_MILLISECONDS: Final = 100
+
 _UNREADABLE_NAME: Final = "Unable to decode path"  # in the text of its error; the class has no other sign
 
 
@@ -44,8 +48,8 @@ class SourceChanges:
         self._watchfiles = _import_watchfiles()
 
     async def __aiter__(self) -> AsyncIterator[str]:
-        """Yield the names of the files that have changed, each time that some have."""
-        library = self._watchfiles
+        """Yield an empty text once the files are watched; then the names of those that have changed, each time."""
+        library, is_announced = self._watchfiles, False
         while not self._stopped.is_set():
             if not self._folder.is_dir():  # it was removed together with such a file
                 await anyio.sleep(_SETTLE_MILLISECONDS / 1000)
@@ -55,16 +59,22 @@ class SourceChanges:
                     self._folder,
                     watch_filter=library.PythonFilter(),
                     step=_SETTLE_MILLISECONDS,
+                    rust_timeout=_WAIT_MILLISECONDS,
+                    yield_on_timeout=True,
                     stop_event=self._stopped,
                 ):
-                    yield ", ".join(sorted({escaped_line(self._name(path)) for _, path in found}))
+                    if not is_announced:
+                        is_announced = True
+                        yield ""
+                    if found:
+                        yield ", ".join(sorted({escaped_line(self._name(path)) for _, path in found}))
             except* RuntimeError as group:
                 # watchfiles fails at a file whose name is not UTF-8. Such a file is no module, so watch the others.
                 if not all(_UNREADABLE_NAME in str(error) for error in group.exceptions):
                     raise
 
     def stop(self) -> None:
-        """End the iteration soon. Cancelling does not: it waits for the library's thread, which waits for seconds."""
+        """End the iteration soon."""
         self._stopped.set()
 
     def _name(self, path: str) -> str:

@@ -11,21 +11,23 @@ import subprocess
 import sys
 import threading
 import time
-from typing import IO, TYPE_CHECKING, Any, Final, Self
+from typing import IO, TYPE_CHECKING, Any, Final, NoReturn, Self, cast
 
 import anyio
+import anyio.lowlevel
 import pytest
 from click.testing import CliRunner
 
 from mcpgen import RequestRefused, connect
 from mcpgen.runtime.cli.serve_command import serve
+from mcpgen.runtime.cli.server import reloader
 from mcpgen.runtime.cli.server.source_changes import SourceChanges
 from mcpgen.runtime.transports.process_transport import Process
 from tests.patience import PATIENCE_SECONDS
 from tests.specification.citation import spec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import AsyncIterator, Callable, Generator
     from pathlib import Path
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")]
@@ -377,8 +379,9 @@ def test_a_file_whose_name_is_not_utf_8_does_not_end_the_watch(tmp_path: Path) -
 
     async def first_change() -> str:
         async for names in changes:
-            changes.stop()
-            return names
+            if names:
+                changes.stop()
+                return names
         return "none"
 
     async def write() -> None:
@@ -395,3 +398,38 @@ def test_a_file_whose_name_is_not_utf_8_does_not_end_the_watch(tmp_path: Path) -
             return names
 
     assert "seen.py" == anyio.run(watch)
+
+
+def test_a_change_right_after_the_announcement_is_noticed(file: Path) -> None:
+    changes = SourceChanges(file.parent)
+
+    async def main() -> list[str]:
+        seen = []
+        with anyio.fail_after(PATIENCE_SECONDS):
+            async for names in changes:
+                seen.append(names)
+                if names:
+                    changes.stop()
+                else:
+                    change(file, "other")
+        return seen
+
+    assert ["", "changing.py"] == anyio.run(main)[:2]
+
+
+def test_files_are_watched_before_the_server_over_http_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_watched = anyio.Event()
+
+    class Changes:
+        async def __aiter__(self) -> AsyncIterator[str]:
+            await anyio.lowlevel.checkpoint()
+            is_watched.set()
+            yield ""
+
+    async def start(_: object) -> NoReturn:
+        raise RuntimeError("watched" if is_watched.is_set() else "a change that comes now is not noticed")
+
+    monkeypatch.setattr(reloader, "_start", start)
+
+    with pytest.RaisesGroup(pytest.RaisesExc(RuntimeError, match="watched")):
+        anyio.run(reloader._restart, [], cast("SourceChanges", Changes()))

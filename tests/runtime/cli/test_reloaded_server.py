@@ -78,10 +78,14 @@ class Changes:
 
     def __init__(self) -> None:
         self.change = anyio.Event()
+        self.is_watched = False
 
     def stop(self) -> None: ...
 
     async def __aiter__(self) -> AsyncIterator[str]:
+        await anyio.lowlevel.checkpoint()
+        self.is_watched = True
+        yield ""
         while True:
             await self.change.wait()
             self.change = anyio.Event()
@@ -90,14 +94,15 @@ class Changes:
 
 @asynccontextmanager
 async def relaying(host: Peer, *processes: Peer, changes: Changes | None = None) -> AsyncGenerator[Endpoint]:
-    later = iter(processes)
+    later, files = iter(processes), changes or Changes()
 
     def start(last_asked: int) -> Transport:
+        assert files.is_watched, "a change that comes now would not be noticed"
         process = next(later)
         process.last_asked = last_asked
         return cast("Transport", process)
 
-    server = ReloadedServer(start, cast("SourceChanges", changes or Changes()))
+    server = ReloadedServer(start, cast("SourceChanges", files))
     with anyio.fail_after(PATIENCE_SECONDS):
         async with server.running(), open_spawner() as spawner:
             endpoint = server.connect(host, spawner)
