@@ -100,10 +100,8 @@ class Pump(ABC):
         writes leaves a part of a message. The caller calls `Endpoint.end_of_input`.
         """
 
-    def _split(self, data: bytes) -> Sequence[Frame | OversizedLine]:
-        """Return the frames that *data* completes; for no data, which is the end of the input, the last line."""
-        if data:
-            return self._framer.feed(data)
+    def _last_frames(self) -> Sequence[Frame | OversizedLine]:
+        """Return the unfinished last line at the end of the input, if it is to be handed over."""
         frames = self._framer.finish()
         if self._always_reads and frames and not isinstance(frames[0], OversizedLine) and not _is_json(frames[0]):
             _LOG.debug("the server has ended within a message of %d bytes or more", len(frames[0]))

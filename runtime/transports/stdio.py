@@ -124,7 +124,7 @@ class _LoopPump(Pump):
         data = self._read()
         if data is None:
             return
-        frames = self._split(data)
+        frames = self._framer.feed(data) if data else self._last_frames()
         if len(frames) > MAX_FRAMES or (len(frames) > 1 and len(data) > self._max_turn_bytes):
             self._pause()
             self._frames = frames
@@ -224,7 +224,7 @@ class _TaskPump(Pump):
                 while self._is_held:
                     await self._unheld.wait()
                 data = await self._chunk()
-                self._frames = self._split(data)
+                self._frames = self._framer.feed(data) if data else self._last_frames()
                 while frames := self._next_frames():
                     hand_over(endpoint, frames)
                     if self._frames:
