@@ -530,7 +530,7 @@ async def test_children_that_ignore_all_are_killed(ends: str) -> None:
         begin = time.monotonic()
 
     assert time.monotonic() - begin < 1 + BUSY_SECONDS
-    assert not any(map(is_alive, pids))
+    await until(lambda: not any(map(is_alive, pids)))  # a process goes on for a moment after SIGKILL
     assert [] == child_programs.marked()
 
 
