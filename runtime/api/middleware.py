@@ -152,7 +152,7 @@ class LoggingMiddleware:
     def _payload(self, value: object) -> str:
         if not self._include_payloads:
             return ""
-        members = msgspec.to_builtins(value, enc_hook=dump_value)
+        members = msgspec.to_builtins(value, enc_hook=_readable)
         members.pop("_meta", None)  # the capabilities of the client, mostly
         text = _encode(members).decode()
         return f": {text}" if len(text) <= self._max_payload_chars else f": {text[: self._max_payload_chars]}…"
@@ -272,6 +272,11 @@ def _name(params: Any, context: Context) -> str:
             shown = value if len(value) <= MAX_PAYLOAD_CHARS else f"{value[:MAX_PAYLOAD_CHARS]}…"
             return f"{context.method} {shown!r}"
     return str(context.method)
+
+
+def _readable(value: object) -> object:
+    # The results of tasks are members that are JSON already.
+    return msgspec.json.decode(value) if isinstance(value, msgspec.Raw) else dump_value(value)
 
 
 def _kind(result: Any) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from mcpgen import Context, RequestError, RequestRefused, Server, ToolError, UsageError, connect
+from mcpgen import Context, MemoryTaskStore, RequestError, RequestRefused, Server, ToolError, UsageError, connect
 from mcpgen.generated.v2025_11_25 import methods as old_methods
 from mcpgen.generated.v2025_11_25 import models as old
 from mcpgen.generated.v2025_11_25.server import ServerHandlers as OldHandlers
@@ -240,6 +240,23 @@ async def test_contents_are_logged_on_request_and_cut(caplog: pytest.LogCaptureF
 
     assert request.endswith(': {"name":"echo","arguments":{"t…')
     assert answer.endswith("…")
+
+
+async def test_the_contents_of_requests_about_tasks_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "mcpgen.requests")
+    server = Server("office", version="1", tasks=MemoryTaskStore())
+    server.middleware(LoggingMiddleware(include_payloads=True))
+
+    @server.tool(task=True)
+    async def echo(text: str) -> str:
+        return text
+
+    async with connect(server, tasks=True) as client:
+        assert (await client.call_tool("echo", {"text": "hi"})).text == "hi"
+
+    assert any(
+        each.startswith("tasks/get") and '"status":"completed"' in each for each in logged(caplog, "mcpgen.requests")
+    )
 
 
 # --- large results
