@@ -187,6 +187,7 @@ class Server(ServerFunctions, ChangeNotifier, Generic[StateT]):
             is_strict=strict,
         )
         self._registry.on_change = self._engine.functions_changed
+        self._engine.wait_for_threads = self._registry.threads.wait_at_end
         if tasks is not None:
             self._serve_tasks()
         self.native_revision: str = table.native_revision

@@ -34,7 +34,7 @@ from mcpgen.runtime.server.request_state import RequestStateSealer
 from mcpgen.runtime.transports.event_loops import call_soon, running_loop
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 
     from mcpgen.runtime.limits import Limits
     from mcpgen.runtime.protocol.extension_codec import ExtensionNotification
@@ -113,6 +113,7 @@ class Engine:
         expiry_timer: What ends its wait for the next expiry, when the wait ends by itself, and its event loop; None
             before the first wait.
         on_change: Tells the other workers of a change, and of whose call has made it; None if there are none.
+        wait_for_threads: Waits a moment for plain functions at the end, while the lifespan is open; None for no wait.
     """
 
     def __init__(  # noqa: PLR0913 (the parts that a server is made of)
@@ -154,6 +155,7 @@ class Engine:
         self.is_expiring: bool = False
         self.expiry_timer: tuple[anyio.Event, float, EventLoop] | None = None
         self.on_change: Callable[[str, str | None, str], object] | None = None
+        self.wait_for_threads: Callable[[], Awaitable[None]] | None = None
         self.connections: dict[SessionOutput, EventLoop] = {}
         self._changes = ChangeDelivery(self.connections)
         self._list_changes = ListChanges(self.connections, self._changes)
@@ -205,6 +207,8 @@ class Engine:
             if not self._running:
                 if self.tasks is not None:
                     await self.tasks.close()
+                if self.wait_for_threads is not None:
+                    await self.wait_for_threads()
                 self.state = None
                 await self._stack.aclose()
 

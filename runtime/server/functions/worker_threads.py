@@ -8,6 +8,8 @@ before its thread has begun never begins.
 Over HTTP, users take turns: one that calls a slow function a thousand times does not keep the others waiting. And a
 call that has a slot waits as long as many results cannot be encoded yet, or they would pile up.
 
+At the end of a server, functions whose calls were cancelled have a moment to notice it, while the lifespan is open.
+
 A function that waits for its client keeps its thread. If a user's call waits for a slot, and another user has more
 functions that wait for their client than the first one has slots, one of these functions gives way: its wait ends with
 an error. Its slot goes to the user that needs it, and counts for that user from then on.
@@ -33,6 +35,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
 __all__ = ["CALLER", "WORK", "Caller", "Work", "WorkerThreads"]
+
+
+# At the end of a server; the end of its lifespan needs some of the time that a host allows, too.
+_END_SECONDS: Final = 0.1
+_CHECK_SECONDS: Final = 0.005
 
 
 class Caller(Struct, frozen=True):
@@ -88,6 +95,12 @@ class WorkerThreads:
             return result
         finally:
             work.abandon()
+
+    async def wait_at_end(self) -> None:
+        """Return when no function runs any more, or after a tenth of a second."""
+        with anyio.move_on_after(_END_SECONDS, shield=True):
+            while self._works:  # noqa: ASYNC110 (threads change it)
+                await anyio.sleep(_CHECK_SECONDS)
 
     async def _acquire(self, work: Work) -> None:
         with self._lock:

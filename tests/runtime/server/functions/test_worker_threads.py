@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import threading
+import time
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.from_thread
 import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
-from mcpgen import Limits, Server
+from mcpgen import Context, Limits, Server
 from mcpgen.runtime.server.fair_turns import FairTurns
+from mcpgen.runtime.server.functions import worker_threads
 from mcpgen.runtime.server.functions.worker_threads import CALLER, Caller, WorkerThreads
 from mcpgen.runtime.transports import memory
 from tests.patience import PATIENCE_SECONDS
 from tests.specification.http_server.http_clients import caller, cancellation
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import AsyncGenerator, Generator
 
 pytestmark = pytest.mark.anyio
 
@@ -249,6 +253,36 @@ def test_a_thread_that_outlives_its_event_loop_does_not_keep_it_from_ending() ->
                 anyio.run(wait_free, threads)
     finally:
         made.may_return.set()
+
+
+async def test_the_lifespan_is_left_when_functions_of_cancelled_calls_have_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker_threads, "_END_SECONDS", PATIENCE_SECONDS)
+    order: list[object] = []
+    has_begun = anyio.Event()
+
+    @asynccontextmanager
+    async def lifespan(_: Server) -> AsyncGenerator[str]:
+        yield "database"
+        order.append("lifespan")
+
+    made = Server("x", lifespan=lifespan)
+
+    @made.tool
+    def watchful(context: Context) -> None:
+        anyio.from_thread.run_sync(has_begun.set)
+        while not context.is_cancelled:
+            time.sleep(0.001)
+        time.sleep(0.05)
+        order.append(context.state)
+
+    async with memory.wire(made) as wire:
+        await wire.send(call(1, "watchful"))
+        with anyio.fail_after(PATIENCE_SECONDS):
+            await has_begun.wait()
+
+    assert ["database", "lifespan"] == order
 
 
 async def test_callers_take_turns_whoever_of_them_has_asked_most(slow: Slow) -> None:
