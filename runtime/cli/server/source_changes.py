@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -67,6 +69,8 @@ class SourceChanges:
                         is_announced = True
                         yield ""
                     if found:
+                        for _, path in found:
+                            _remove_bytecode(path)
                         yield ", ".join(sorted({escaped_line(self._name(path)) for _, path in found}))
             except* RuntimeError as group:
                 # watchfiles fails at a file whose name is not UTF-8. Such a file is no module, so watch the others.
@@ -82,6 +86,12 @@ class SourceChanges:
             return str(Path(path).relative_to(self._folder))
         except ValueError:  # behind a link
             return path
+
+
+def _remove_bytecode(path: str) -> None:
+    """Remove the bytecode of *path*: Python takes it for that of a file of the same size, saved in the same second."""
+    with suppress(OSError):
+        Path(cache_from_source(path)).unlink()
 
 
 def _import_watchfiles() -> ModuleType:

@@ -417,6 +417,35 @@ def test_a_change_right_after_the_announcement_is_noticed(file: Path) -> None:
     assert ["", "changing.py"] == anyio.run(main)[:2]
 
 
+def test_bytecode_of_the_same_size_and_second_is_not_used(file: Path) -> None:
+    folder, changes = file.parent, SourceChanges(file.parent)
+    script = (sys.executable, "-c", "import changing, sys; sys.stdout.write(changing.SAID)")
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
+
+    def write(said: str) -> None:
+        file.write_text(f"SAID = {said!r}", encoding="utf-8")
+        os.utime(file, (1_700_000_000, 1_700_000_000))
+
+    def said() -> str:
+        return subprocess.run(script, cwd=folder, env=environment, capture_output=True, text=True, check=True).stdout
+
+    write("one")
+    assert "one" == said()
+    assert list(folder.rglob("*.pyc"))
+
+    async def main() -> None:
+        with anyio.fail_after(PATIENCE_SECONDS):
+            async for names in changes:
+                if names:
+                    changes.stop()
+                else:
+                    write("two")
+
+    anyio.run(main)
+
+    assert "two" == said()
+
+
 def test_files_are_watched_before_the_server_over_http_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
     is_watched = anyio.Event()
 
