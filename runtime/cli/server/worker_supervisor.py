@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -69,7 +69,8 @@ class _Supervisor:
                     for _ in range(count):
                         places.start_soon(self._keep_one)
             for each in self._workers:
-                each.terminate()
+                with suppress(ProcessLookupError):
+                    each.terminate()
             for each in self._workers:
                 await each.wait()
             group.cancel_scope.cancel()
@@ -78,7 +79,8 @@ class _Supervisor:
     def _signal_arrived(self) -> None:
         if self._is_stopping:
             for each in self._workers:
-                each.kill()
+                with suppress(ProcessLookupError):  # it has ended already
+                    each.kill()
         self._stop()
 
     def _stop(self) -> None:

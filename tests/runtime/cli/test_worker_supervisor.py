@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from mcpgen.runtime.cli.serve_command import serve
 from tests.harness.redis_servers import needs_redis, redis_server
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import BUSY_SECONDS, PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -32,7 +32,7 @@ import os
 import time
 from mcpgen import Limits, Server
 
-server = Server("demo", version="1", limits=Limits(grace_seconds=20))
+server = Server("demo", version="1", limits=Limits(grace_seconds=40))
 
 
 @server.tool
@@ -45,6 +45,14 @@ async def slow() -> str:
     import anyio
     await anyio.sleep(4)
     return "done"
+
+
+@server.tool
+async def endless() -> None:
+    import anyio
+    import sys
+    print("endless has begun", file=sys.stderr, flush=True)
+    await anyio.sleep_forever()
 """
 
 _HEADERS = {
@@ -180,6 +188,29 @@ def test_a_running_call_is_answered_within_the_grace_period(site: Site) -> None:
 
     assert ["done"] == answers
     assert 0 == site.process.wait(PATIENCE_SECONDS)
+
+
+@needs_redis
+@pytest.mark.slow
+def test_a_second_signal_kills_the_workers_that_are_left(site: Site) -> None:
+    workers = site.seen(2)
+
+    def call() -> None:
+        with suppress(httpx.TransportError):
+            site.call("endless")
+
+    caller = threading.Thread(target=call)
+    caller.start()
+    site.until(lambda: any("endless has begun" in each for each in site.lines))
+    site.process.terminate()
+    site.until(lambda: not all(map(is_alive, workers)))
+    assert any(map(is_alive, workers))
+    site.process.terminate()
+
+    assert 0 == site.process.wait(10 + BUSY_SECONDS)  # the grace period is twice as long
+    assert [False, False] == [is_alive(each) for each in workers]
+    assert not any("Traceback" in each for each in site.lines)
+    caller.join(PATIENCE_SECONDS)
 
 
 @needs_redis
