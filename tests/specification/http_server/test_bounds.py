@@ -119,9 +119,9 @@ async def test_a_session_expires_when_nobody_uses_it(revision: str) -> None:
 @with_sessions
 @pytest.mark.slow
 async def test_a_session_with_an_open_stream_is_in_use(revision: str) -> None:
-    async with caller(demo(), revision, limits=HttpLimits(idle_seconds=0.5)) as peer:
+    async with caller(demo(), revision, limits=HttpLimits(idle_seconds=2)) as peer:
         stream = await peer.listen().begun()
-        await anyio.sleep(0.8)
+        await anyio.sleep(2.5)
         answer = await peer.post(peer.request(1, "ping")).complete()
 
         assert (200, False) == (answer.status, stream.is_ended)

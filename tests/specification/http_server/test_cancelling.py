@@ -219,9 +219,9 @@ async def test_requests_of_two_clients_may_have_the_same_id() -> None:
 @with_sessions
 async def test_an_answer_comes_however_long_it_takes(revision: str) -> None:
     own = behaviour()
-    async with caller(demo(own), revision, limits=HttpLimits(stream_after_seconds=0.02, idle_seconds=0.5)) as peer:
+    async with caller(demo(own), revision, limits=HttpLimits(stream_after_seconds=0.02, idle_seconds=1)) as peer:
         answer = await peer.call("wait", identity=5).begun()
-        await anyio.sleep(0.7)
+        await anyio.sleep(1.2)
         own.gate.set()
         (said,) = await answer.messages()
 

@@ -119,13 +119,17 @@ async def test_a_session_that_ended_meanwhile_is_gone_at_the_worker_that_was_cut
             connections.mend()
             load = Load()
 
-            async def is_known_again() -> bool:
+            async def is_known() -> bool:
                 return await load.call(client) != 503
 
-            await eventually(is_known_again)
-            await anyio.sleep(1)
+            async def is_gone() -> bool:
+                status = await load.call(client)
+                assert status in {404, 503}  # Redis may answer too late on a busy machine
+                return status == 404
 
-            assert 404 == await load.call(client)
+            await eventually(is_known)
+            await anyio.sleep(1)
+            await eventually(is_gone)
 
 
 @needs_redis
