@@ -15,6 +15,7 @@ from msgspec import UNSET, UnsetType
 from mcpgen.runtime.errors import RequestError, UnsupportedByPeer, seconds_text
 from mcpgen.runtime.protocol.exception_groups import joined_unsupported
 from mcpgen.runtime.protocol.newest import ErrorCode
+from mcpgen.runtime.server.exchange import RequestEnded
 from mcpgen.runtime.server.functions.worker_threads import WORK
 from mcpgen.runtime.server.server_requests import prepare_request, send_prepared
 
@@ -55,7 +56,7 @@ def check_asks(result: Any) -> None:
 
 
 async def wait_for_client(wait: Callable[[], Awaitable[T]], give_way: Callable[[], object] = lambda: None) -> T:
-    """Return the result of *wait*, which waits for the client. A plain function may have to give way meanwhile.
+    """Return the result of *wait*, which waits for the client. A plain function may have to give way or end meanwhile.
 
     Args:
         wait: Called without arguments.
@@ -63,6 +64,7 @@ async def wait_for_client(wait: Callable[[], Awaitable[T]], give_way: Callable[[
 
     Raises:
         RequestError: The function gave way.
+        RequestEnded: The server ends.
     """
     work = WORK.get()
     if work is None:
@@ -75,6 +77,8 @@ async def wait_for_client(wait: Callable[[], Awaitable[T]], give_way: Callable[[
 
     with scope, work.threads.asking(work, end):
         return await wait()
+    if work.threads.is_ending:
+        raise RequestEnded("the request is over: the server ends")
     raise RequestError(
         ErrorCode.INTERNAL_ERROR,
         "the function waited for its client while all threads of the server were in use (max_threads), so the server "

@@ -35,8 +35,8 @@ __all__ = ["run", "serve_stdio"]
 # For cancelled handlers to clean up, and for the client to read the last responses.
 _CLEANUP_SECONDS: Final = 0.1
 
-# After the grace period of running handlers: cancelling them, the end of the spawner, the end of the lifespan.
-_END_SECONDS: Final = 0.3
+# After the grace period of running handlers: cancelling them, the end of the spawner, of threads, and of the lifespan.
+_END_SECONDS: Final = 0.4
 
 
 def run(server: ServerInterface, *, streams: StandardStreams | None = None, backend: str = "asyncio") -> None:

@@ -63,9 +63,13 @@ class WorkerThreads:
 
     Args:
         max_threads: The most functions that run at once, including those whose calls were cancelled.
+
+    Attributes:
+        is_ending: Whether the server ends.
     """
 
     def __init__(self, max_threads: int = MAX_THREADS) -> None:
+        self.is_ending: bool = False
         self._max_threads: Final = max_threads
         self._lock = threading.Lock()
         self._works: set[Work] = set()  # those that have a slot
@@ -97,10 +101,16 @@ class WorkerThreads:
             work.abandon()
 
     async def wait_at_end(self) -> None:
-        """Return when no function runs any more, or after a tenth of a second."""
+        """End all waits for a client, and return when no function runs any more, or after a tenth of a second."""
+        self.is_ending = True
+        with self._lock:
+            waits = list(self._asking.values())
+        for each in waits:
+            each.end_soon()
         with anyio.move_on_after(_END_SECONDS, shield=True):
             while self._works:  # noqa: ASYNC110 (threads change it)
                 await anyio.sleep(_CHECK_SECONDS)
+        self.is_ending = False
 
     async def _acquire(self, work: Work) -> None:
         with self._lock:

@@ -612,7 +612,7 @@ def work():
     time.sleep(1.5)
     os.write(2, b"done\\n")
 threading.Thread(target=work).start()
-stdio_server._END_SECONDS = 60  # a busy machine does not end the server in the usual 0.3 seconds
+stdio_server._END_SECONDS = 60  # a busy machine does not end the server in the usual 0.4 seconds
 stdio_server.run(EchoServer())
 go.set()
 """

@@ -13,7 +13,7 @@ import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
-from mcpgen import Context, Limits, Server
+from mcpgen import Context, Limits, Server, TransportClosed
 from mcpgen.runtime.server.fair_turns import FairTurns
 from mcpgen.runtime.server.functions import worker_threads
 from mcpgen.runtime.server.functions.worker_threads import CALLER, Caller, WorkerThreads
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.anyio
 MOST = 3
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
 }
 
 
@@ -277,12 +277,22 @@ async def test_the_lifespan_is_left_when_functions_of_cancelled_calls_have_ended
         time.sleep(0.05)
         order.append(context.state)
 
+    @made.tool
+    def asking(context: Context) -> None:
+        try:
+            context.sync.elicit("?", {"type": "object", "properties": {}})
+        except TransportClosed as error:
+            order.extend([str(error), context.state])
+
     async with memory.wire(made) as wire:
         await wire.send(call(1, "watchful"))
         with anyio.fail_after(PATIENCE_SECONDS):
             await has_begun.wait()
+    async with memory.wire(made) as wire:
+        await wire.send(call(1, "asking"))
+        assert "input_required" == (await wire.receive())["result"]["resultType"]
 
-    assert ["database", "lifespan"] == order
+    assert ["database", "lifespan", "the request is over: the server ends", "database", "lifespan"] == order
 
 
 async def test_callers_take_turns_whoever_of_them_has_asked_most(slow: Slow) -> None:
