@@ -420,7 +420,7 @@ def test_a_change_right_after_the_announcement_is_noticed(file: Path) -> None:
 def test_bytecode_of_the_same_size_and_second_is_not_used(file: Path) -> None:
     folder, changes = file.parent, SourceChanges(file.parent)
     script = (sys.executable, "-c", "import changing, sys; sys.stdout.write(changing.SAID)")
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPATH": str(folder)}
 
     def write(said: str) -> None:
         file.write_text(f"SAID = {said!r}", encoding="utf-8")
