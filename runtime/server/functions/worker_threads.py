@@ -107,10 +107,12 @@ class WorkerThreads:
             waits = list(self._asking.values())
         for each in waits:
             each.end_soon()
-        with anyio.move_on_after(_END_SECONDS, shield=True):
-            while self._works:  # noqa: ASYNC110 (threads change it)
-                await anyio.sleep(_CHECK_SECONDS)
-        self.is_ending = False
+        try:
+            with anyio.move_on_after(_END_SECONDS, shield=True):
+                while self._works:  # noqa: ASYNC110 (threads change it)
+                    await anyio.sleep(_CHECK_SECONDS)
+        finally:
+            self.is_ending = False  # the server may run again
 
     async def _acquire(self, work: Work) -> None:
         with self._lock:
