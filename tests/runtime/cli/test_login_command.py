@@ -10,11 +10,13 @@ import anyio
 import anyio.to_thread
 import pytest
 
+from mcpgen import connect
+from mcpgen.runtime.http.client.auth.logout import log_out
 from tests.runtime.cli.terminals import run
-from tests.runtime.http.login_world import METADATA, PRM, LoginWorld, browse, login_world, visit
+from tests.runtime.http.login_world import METADATA, PRM, LoginWorld, browse, login_world, served, visit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, MutableMapping
     from pathlib import Path
 
     from tests.runtime.cli.terminals import Terminal
@@ -160,6 +162,25 @@ async def test_a_logout_works_if_the_tokens_cannot_be_revoked(desk: Desk) -> Non
         assert (0, f"You are logged out of {world.url}.\n") == (status, out)
         assert "the refresh token could not be revoked: the authorization server answered 500" in err
         assert "the access token could not be revoked: the authorization server answered 500" in err  # it is tried, too
+
+
+async def test_a_logout_that_is_stopped_while_it_revokes_has_forgotten_the_tokens() -> None:
+    revokes = anyio.Event()
+
+    class NeverRevokes(LoginWorld):
+        async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+            if scope.get("path") == "/revoke":
+                revokes.set()
+                await anyio.sleep_forever()
+            await super().__call__(scope, receive, send)
+
+    async with served(NeverRevokes) as world:
+        oauth = world.oauth()
+        async with connect(world.url, auth=oauth), anyio.create_task_group() as group:
+            group.start_soon(log_out, world.url, oauth)
+            await revokes.wait()
+            group.cancel_scope.cancel()
+        assert not await log_out(world.url, oauth)
 
 
 async def test_a_logout_that_fails_is_not_called_a_login(desk: Desk, tmp_path: Path) -> None:

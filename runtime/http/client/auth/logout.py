@@ -29,7 +29,8 @@ _LOG = logging.getLogger("mcpgen.client")
 async def log_out(url: str, oauth: OAuth) -> bool:
     """Remove the stored tokens for the server at *url*; return whether there were any.
 
-    They are revoked first. A warning names each one for which that fails; they are removed nevertheless.
+    They are removed first, because a user who stops a slow revocation still wants to be logged out. Then they are
+    revoked; a warning names each one for which that fails.
 
     Args:
         url: The URL of the server.
@@ -43,14 +44,14 @@ async def log_out(url: str, oauth: OAuth) -> bool:
     key = tokens_key(oauth, address)
     async with oauth.store.lock(key):
         tokens = await stored_tokens(oauth.store, key)
-        if tokens is not None and tokens.revocation_endpoint is not None:
-            requests = AuthRequests(AddressGuard(address.url, [oauth.issuer or ""]))
-            for kind, token in (("refresh_token", tokens.refresh_token), ("access_token", tokens.access_token)):
-                try:
-                    await _revoke(requests, tokens, tokens.revocation_endpoint, kind, token)
-                except LoginFailed as failure:
-                    _LOG.warning("the %s could not be revoked: %s", kind.replace("_", " "), failure.reason)
         await oauth.store.save(key, None)
+    if tokens is not None and tokens.revocation_endpoint is not None:
+        requests = AuthRequests(AddressGuard(address.url, [oauth.issuer or ""]))
+        for kind, token in (("refresh_token", tokens.refresh_token), ("access_token", tokens.access_token)):
+            try:
+                await _revoke(requests, tokens, tokens.revocation_endpoint, kind, token)
+            except LoginFailed as failure:
+                _LOG.warning("the %s could not be revoked: %s", kind.replace("_", " "), failure.reason)
     return tokens is not None
 
 
