@@ -568,6 +568,21 @@ async def test_a_token_that_is_valid_for_seconds_is_used() -> None:
         assert 1 == len(world.logins)
 
 
+async def test_a_token_whose_refresh_is_refused_is_used_until_it_expires(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with login_world() as world:
+        world.lifetime = 20  # each request would refresh it
+        issue = world._issue
+        world._issue = lambda scopes: {**issue(scopes), "refresh_token": "never valid"}  # type: ignore[method-assign]
+        async with connect(world.url, auth=world.oauth()) as client:
+            await client.call_tool("greet", {"name": "Ann"})
+            assert (1, 2) == (len(world.logins), world.asked.count("POST /token"))  # a refused refresh is not repeated
+
+            later = time.time() + 30
+            monkeypatch.setattr("time.time", lambda: later)
+            await client.call_tool("greet", {"name": "Ann"})
+            assert (2, "") == (len(world.logins), world.bearers[-2])
+
+
 async def test_a_token_that_cannot_be_refreshed_now_is_used_until_it_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

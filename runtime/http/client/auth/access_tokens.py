@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AccessTokens"]
 
-_UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
 
 # 2026-07-28, basic/authorization, "Step-Up Authorization Flow": "no more than a few times".
@@ -202,8 +201,7 @@ class AccessTokens:
         attempts.refusals += 1
         if attempts.step_ups >= _MAX_STEP_UPS or attempts.refusals > _MAX_REFUSALS:
             return None
-        current = self._tokens
-        if current is used and not needs_step_up(used.scopes, challenge.scopes):
+        if self._tokens is used and not needs_step_up(used.scopes, challenge.scopes):
             return None  # the server demands what was requested before
         return lambda: self._once(lambda: self._step_up(used, challenge, attempts))
 
@@ -245,7 +243,7 @@ class AccessTokens:
         return may_get or await self._stored() is not None  # those of another program
 
     async def _refresh_expired(self, expired: Tokens) -> None:
-        """Replace tokens that have expired, if that needs no login; otherwise forget them, so that the server asks."""
+        """Replace tokens that expire soon, if that needs no login; forget expired ones, so that the server asks."""
         newest = await self._newest(expired)
         if _replaces(newest, expired):
             return
@@ -255,7 +253,10 @@ class AccessTokens:
             if expired.has_expired(time.time()):
                 self._use(None)
             return
-        await self._keep(await refreshed_tokens(self._credentials, self._requests, expired))
+        refreshed = await refreshed_tokens(self._credentials, self._requests, expired)
+        if refreshed is None and not expired.has_expired(time.time()):
+            refreshed = structs.replace(expired, refresh_token=None)  # the access token is valid for some seconds
+        await self._keep(refreshed)
 
     async def _renew(
         self, refused: Tokens | None, challenge: Challenge | None, failure: LoginFailed | None = None
@@ -270,8 +271,7 @@ class AccessTokens:
         newest = await self._newest(refused)
         if _replaces(newest, refused):
             return
-        refused = newest
-        credentials = self._credentials
+        refused, credentials = newest, self._credentials
         found = await self._discover(challenge)
         if found is None:
             self._has_no_server = True
