@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from mcpgen.runtime.errors import printable
 
-__all__ = ["EntryError", "Variables", "check_unicode", "kind_of"]
+__all__ = ["HOME_VARIABLE", "EntryError", "Variables", "check_unicode", "kind_of"]
+
+HOME_VARIABLE: Final = "USERPROFILE" if sys.platform == "win32" else "HOME"
+"""The environment variable that names the home folder of the user."""
 
 _REFERENCE: Final = re.compile(r"\$\{([^{}]*)\}")
 _VARIABLE: Final = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
@@ -18,7 +22,7 @@ _VARIABLE: Final = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", r
 # The halves with which Python stands for bytes that are not UTF-8 are left out: a file name can have them.
 _HALF_OF_A_PAIR: Final = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
-# A reference can have seven characters, and a variable a hundred thousand. Linux passes 2 MiB to a process.
+# In characters. A reference can have four, and its value a hundred thousand. Linux passes 2 MiB to a process.
 _MAX_VALUES: Final = 16 * 1024 * 1024
 
 
@@ -27,7 +31,7 @@ class EntryError(Exception):
 
 
 class Variables:
-    """Puts the values of variables into the texts of one configuration, until the values have 16 MiB together."""
+    """Puts the values of variables into the texts of one configuration, until the values have 16 million characters."""
 
     def __init__(self) -> None:
         self._left = _MAX_VALUES
@@ -99,9 +103,8 @@ def _user_home(where: str) -> str:
     try:
         return str(Path.home())
     except RuntimeError:
-        raise EntryError(
-            f"`{where}` refers to ${{userHome}}, but this user has no home folder; set the environment variable HOME"
-        ) from None
+        reason = f"this user has no home folder; set the environment variable {HOME_VARIABLE}"
+        raise EntryError(f"`{where}` refers to ${{userHome}}, but {reason}") from None
 
 
 def kind_of(value: object) -> str:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from msgspec import Struct
 
+from mcpgen.runtime.api.hosts.variables import HOME_VARIABLE
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -52,9 +54,8 @@ def _home() -> Path:
     try:
         return Path.home()
     except RuntimeError:
-        variable = "USERPROFILE" if sys.platform == "win32" else "HOME"
-        text = f"This user has no home folder. Set the environment variable {variable}, or name the file with `--file`."
-        raise click.UsageError(text) from None
+        way_out = f"Set the environment variable {HOME_VARIABLE}, or name the file with `--file`."
+        raise click.UsageError(f"This user has no home folder. {way_out}") from None
 
 
 def _application_data(name: str) -> Path:

@@ -12,6 +12,7 @@ import click
 
 from mcpgen.runtime.adapt.json_pointer import is_object
 from mcpgen.runtime.api.hosts.config import decode_config
+from mcpgen.runtime.api.hosts.variables import HOME_VARIABLE
 from mcpgen.runtime.cli.hosts.entry_edit import EditError, current_entry, with_entry
 from mcpgen.runtime.cli.hosts.file_replacement import FileSnapshot
 from mcpgen.runtime.cli.hosts.host_files import HOSTS
@@ -143,7 +144,7 @@ def _path(host: Host, other: Path | None, *, is_project: bool) -> Path:
             return other.expanduser()
         except RuntimeError:
             has_no_home = other.parts[0] == "~"
-            reason = "this user has no home folder; set HOME" if has_no_home else "there is no such user"
+            reason = f"this user has no home folder; set {HOME_VARIABLE}" if has_no_home else "there is no such user"
             raise click.UsageError(f"{escaped_line(other)}: {reason}.") from None
     if not is_project:
         return host.user_file()
