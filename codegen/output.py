@@ -119,7 +119,7 @@ def signals_held() -> Generator[None]:
 def drift(files: Mapping[str, str], folder: Path) -> dict[Path, str]:
     """Return each file of *files* that is not the same in *folder*, with the difference that a build would make.
 
-    There is no difference for a folder in place of the file.
+    If there is a folder in place of the file, the text is empty.
     """
     found: dict[Path, str] = {}
     for name, content in sorted(files.items()):

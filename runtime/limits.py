@@ -59,8 +59,8 @@ MAX_FRAME_BYTES: Final = 4 * 1024 * 1024
 MAX_BATCH_LENGTH: Final = 1000
 
 # JSON-RPC sets no limit. Decoding takes longer for many small values than for many bytes. A message with this many
-# occupies the event loop for at most 100 ms on a usual core, whatever it is, and wherever its values are
-# (docs/guide/limits.md). A result may be a table of 5,000 rows with eight cells.
+# occupies the event loop for at most 100 ms on a usual core, wherever its values are (docs/guide/limits.md), unless
+# they become objects of large classes. A result may be a table of 5,000 rows with eight cells.
 MAX_VALUES: Final = 50_000
 
 # What a client sends becomes objects of the classes of a tool, which take the longest. A model writes no arguments of

@@ -79,7 +79,7 @@ def package_decoder(package: ModuleType) -> Callable[[Any], Decode]:
 
 @cache
 def _limited(decoder: Callable[..., Decode]) -> Callable[[Any], Decode]:
-    """Return *decoder* with a limit of tries. A package that an older mcpgen built, with a copy of ours, takes none."""
+    """Return *decoder* with a limit of tries, or as it is, if it knows no limit: an older mcpgen has generated it."""
     takes_limit = "max_tries" in signature(decoder).parameters
     return partial(decoder, max_tries=MAX_UNION_TRIES) if takes_limit else decoder
 
@@ -224,8 +224,9 @@ def _matched_by_attrs(kind: type) -> dict[str, FindTexts]:
 
 
 def _matched_by(validator: object) -> FindTexts | None:
-    """Return what finds the texts that a *validator* matches; those of attrs are of classes of attrs themselves.
+    """Return what finds the texts that a *validator* matches.
 
+    The validators that attrs has are attrs classes themselves, so their fields are searched for patterns.
     These are all texts in a value, or only the keys in it, if the pattern is in the `key_validator` of a validator.
     """
     found: FindTexts | None = None

@@ -1,9 +1,10 @@
-"""Empty caches of Python that a peer could fill: it keeps what they hold as long as the process lives.
+"""Empty caches of Python that a peer could fill: Python itself never empties them.
 
 Theory of operation. A class of flags keeps an object for each value that it was ever made of, 420 bytes each. `IntFlag`
 takes every integer, and of 30 flags there are a billion combinations; a class of few flags is left alone. `ipaddress`
-keeps the prefix of each network as it was written, and ``::/0…064`` may have 4,000 zeros. So before a value is read,
-what was kept of earlier ones is dropped, unless it is in use: equal combinations of flags have to be the same object.
+keeps the prefix of each network as it was written, and ``::/0…064`` may have 4,000 zeros. So if a cache has more than
+1,000 entries, those of earlier values are dropped before a value is read. Combinations of flags that are in use stay:
+equal ones have to be the same object.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ if TYPE_CHECKING:
 
 __all__ = ["cache_check"]
 
-# To make a combination of flags takes 7 µs, and a result is checked again.
+# To make a combination of flags takes 7 µs, and it may be made again when the tool returns it.
 _MAX_FLAGS: Final = 5000
 
-# Any number of longer integers can have the same hash, as keys of the class: 4,900 of them took 0.3 to 1.4 s.
+# The class keeps its values in a dict, and longer integers can be chosen with one hash: 4,900 took 0.3 to 1.4 s.
 _LONG: Final = 1 << 64
 _LONG_DIGITS: Final = 20
 _COST_OF_LONG: Final = 20
@@ -109,7 +110,9 @@ def _forget_flags(flag: type[Flag]) -> None:
 
 
 def _unused(kept: Mapping[Any, object], own: int) -> Iterator[Any]:
-    """Yield each key of *kept* whose value has no other reference; the caller drops it before a thread asks for it.
+    """Yield each key of *kept* whose value has no other reference; the caller has to drop it at once.
+
+    Otherwise, another thread could begin to use it.
 
     *own* is how many references this function itself has to a value.
     """

@@ -1,8 +1,8 @@
 """What values of a type take in memory, such as the arguments of a tool.
 
 Theory of operation. ``{}`` has two bytes in JSON. As a dataclass, it is an object with all its fields; where the author
-has written `field(default_factory=list)`, also with a new list. So is ``[]`` as a named tuple, or as a Struct that is
-written as an array.
+has written `field(default_factory=list)`, also with a new list. In the same way, ``[]`` can stand for a named tuple
+with all its defaults, or for a Struct that is written as an array.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def type_costs(kind: object) -> JsonCosts:
 
 
 def memory_check(costs: JsonCosts) -> Callable[[object], None] | None:
-    """Return a check for values of a type with *costs*, which are JSON; None if no defaults are made for its objects.
+    """Return a check for values of a type with *costs*, which are JSON; None if it makes no defaults.
 
     It raises `ValidationError` if these defaults could take over 16 MiB: `{}` stands for all defaults of a class, and
     so does `[]` for those of a Struct that is written as an array.

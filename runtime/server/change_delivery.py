@@ -3,11 +3,11 @@
 Theory of operation. A change costs about 10 µs for each session and stream that it is sent to, and one client can open
 thousands of them. So a turn of the event loop sends changes to a limited number of connections, and other work runs
 between two turns. The clients whose calls have made the changes take turns, and each has its changes sent one after
-another. If a client makes a change while an equal one of it waits, both are sent once, as the later one. A caller can
-wait for the end, but the delivery does not stop if the caller is cancelled: other clients need the change.
+another. If a client makes a change while an equal one of it waits, both are sent once, as the later one.
 
 The connections of one server may belong to several event loops, since each blocking client has one. Each loop sends a
-change to its own connections.
+change to its own connections. A caller can wait for those of its own loop, but the delivery does not stop if the caller
+is cancelled: other clients need the change.
 
 No caller here waits for the changes of other workers. So their number is limited: at the limit, the client that has the
 most of them loses its oldest one.
@@ -97,12 +97,12 @@ class ChangeDelivery:
         self._owners: dict[EventLoop, dict[tuple[str, bool], _Owner]] = {}
 
     async def deliver(self, send: SendChange, key: object, begin: Callable[[], object] | None = None) -> None:
-        """Send a change to all connections, and return when that is done.
+        """Send a change to all connections, and return when those of this event loop have it.
 
         Args:
             send: Sends it to one connection.
             key: Equal for equal changes.
-            begin: Called before it is sent to the first one.
+            begin: Called before it is sent to the first one of this event loop.
         """
         loop, caller = running_loop(), CALLER.get()
         owner = "" if caller is None else caller.owner

@@ -72,7 +72,7 @@ def _number_mismatch(value: Any, schema: Mapping[str, Any]) -> str | None:
 
 def _list_mismatch(value: Any, schema: Mapping[str, Any]) -> str | None:
     listed = _choices(schema.get("items", {}))
-    # A set, because a client may send 50,000 items, and a form may have hundreds of choices.
+    # A set, because a client may send 20,000 items, and a form may have hundreds of choices.
     allowed = None if listed is None else {each for each in listed if isinstance(each, str)}
     if any(not isinstance(each, str) or (allowed is not None and each not in allowed) for each in value):
         return "one of its items is not one of the choices"

@@ -316,7 +316,9 @@ class Engine:
             yield self.state
 
     async def notify_extension(self, notification: ExtensionNotification) -> None:
-        """Send *notification* to every client that is subscribed to it; if there is one client only, as it reads.
+        """Send *notification* to every client that is subscribed to it.
+
+        Over stdio and in memory, wait while the only client does not read.
 
         Raises:
             UsageError: The server is one of several workers.

@@ -155,7 +155,9 @@ class ServerExtension:
         found = ", ".join(f"{package.__name__.rpartition('.')[2]}.methods.{each}" for each in places)
         if name in constants:
             return f"`method` must be the constant {found} of the extension's package, not {method!r}"
-        return f"{self.id} has no notification {name} of a server; {f'pass {found}' if found else 'it has none'}"
+        if not found:
+            return f"{self.id} has no notifications that a server sends, so none with the name {name}"
+        return f"{self.id} has no notification {name} that a server sends; pass {found}"
 
     def outgoing(self, method: Any) -> OutgoingExtensionNotification | None:
         """Return the codec of the server's notification *method*; None if it is not one of the extension."""

@@ -69,7 +69,7 @@ _decode_exactly: Final = json.JSONDecoder(
 ).decode
 
 
-# What `json.dumps` calls for a text, which takes five times as long: a message may have 50,000 texts.
+# What `json.dumps` calls for a text, which takes five times as long: a message may have 20,000 texts.
 _written: Final = json.encoder.encode_basestring_ascii
 
 

@@ -23,7 +23,7 @@ class SessionOutput:
     client's retry.
 
     Attributes:
-        is_only_client: Whether the server serves no other client at the same time, as on stdio.
+        is_only_client: Whether a notification may wait for this client if the server has no other one now.
     """
 
     __slots__ = ()

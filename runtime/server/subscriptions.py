@@ -195,7 +195,7 @@ def notify_change(session: ServerSession, method: str, uri: str | None = None) -
 def extension_messages(session: ServerSession, notification: ExtensionNotification) -> Iterator[Callable[[], None]]:
     """Yield what sends *notification* to the client of the handshake and on each stream, where they are subscribed.
 
-    Nothing is encoded before: a client may have a megabyte for each of a thousand streams.
+    Each message is encoded only when it is sent: those of a thousand streams, of 1 MB each, would take 1 GB.
     """
     extension, peer = notification.extension, session.peer
     to, suits = notification.to, notification.suits

@@ -155,7 +155,7 @@ async def _kept(failures: list[Exception], method: Callable[[], Awaitable[T]]) -
 
         if not isinstance(error, asyncio.CancelledError):
             raise
-        failures.append(futures.CancelledError())  # if the server ends, asyncio would print what anyio makes of it
+        failures.append(futures.CancelledError())  # asyncio would print that of anyio when the server ends
         return None
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["hide_userinfo", "is_url", "join_command", "missing_scheme", "split_command"]
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-# A user name with or without a password in a URL, or anything that may be one without a scheme. Each begins where it
-# can be found only once: the time is linear in the length of the text.
+# A user name with or without a password in a URL; or what is before an @ without a scheme. The look-behind lets a match
+# begin only at the start of a word, so that the time is linear in the length of the text.
 _USERINFO: Final = re.compile(r"(//)[^\s/]*@|(?<![^\s/@])([^\s/@]+)@")
 _NAME: Final = re.compile(r"(?:(?<=[\s'\"=])|^)[^'\"=][^'\"=:]*:(?=.)")
 _WINDOWS_PATH: Final = re.compile(r"[\"']?[A-Za-z]:\\")

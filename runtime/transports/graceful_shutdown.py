@@ -7,9 +7,9 @@ through a socket that the interpreter's C handler writes to, which works while t
 event loop through another socket. After the end of the event loop, a second thread waits until the interpreter begins
 to exit, and ends the process if only threads that were started meanwhile keep it alive.
 
-A process that a function forks, such as one of `multiprocessing`, inherits the socket of the watchdog. A signal to it
-must end it alone, so it handles signals as before the block. A signal may come before the process has restored its
-handlers, so signals are blocked during the fork.
+A process that a function forks, such as one of `multiprocessing`, inherits the socket of the watchdog. A signal to this
+child must end only the child, so the child gets back the handlers that were set before the ``with`` block. A signal may
+come before the child has restored them, so signals are blocked during the fork.
 """
 
 from __future__ import annotations

@@ -299,7 +299,7 @@ class ClientGroup:
 
         Raises:
             UsageError: No name fits, or several servers list the name.
-            TransportClosed: A server whose name fits, as others do, could not be connected.
+            TransportClosed: The names of several servers fit, and one of them could not be connected.
         """
         check_texts(name=name)
         fitting = [each for each in (*self._clients, *self._failures) if name.startswith(f"{each}_")]

@@ -41,7 +41,8 @@ _MAX_PENDING: Final = 10_000
 # Ten times as many as a server accepts in one batch by default. 4 MiB can hold 200,000, whose lines take a second.
 _MAX_BATCH_LENGTH: Final = 10_000
 
-# Ten times as many as a client accepts in one message. 16 MiB can hold five million messages, of 100 bytes each.
+# Ten times as many as a client accepts in one message. 16 MiB can hold five million messages, each
+# of which takes 100 bytes of memory.
 _MAX_BATCH_VALUES: Final = 10 * MAX_VALUES
 
 

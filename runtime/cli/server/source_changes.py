@@ -22,7 +22,7 @@ __all__ = ["SourceChanges", "WatchfilesMissing"]
 # After the last of several changes, which an editor makes at once. watchfiles' own default.
 _SETTLE_MILLISECONDS: Final = 50
 
-# How long the library waits at a time. It tells that it watches when the first of these waits has passed.
+# How long the library waits at a time. It yields first after one such wait, and from then on it certainly watches.
 _WAIT_MILLISECONDS: Final = 100
 
 _UNREADABLE_NAME: Final = "Unable to decode path"  # in the text of its error; the class has no other sign
@@ -89,7 +89,10 @@ class SourceChanges:
 
 
 def _remove_bytecode(path: str) -> None:
-    """Remove the bytecode of *path*: Python takes it for that of a file of the same size, saved in the same second."""
+    """Remove the bytecode of *path*.
+
+    Python would use it for a new source of the same size that was saved in the same second.
+    """
     with suppress(OSError):
         Path(cache_from_source(path)).unlink()
 

@@ -80,7 +80,7 @@ def user_name(found: object) -> str:
     """Return what the option `user` has returned; None is no user.
 
     Raises:
-        UsageError: It is not text, such as the number of a user. Sessions could have it, but request states could not.
+        UsageError: It is not text, but a number, for example. A request state names its user as text.
     """
     if found is None:
         return ""

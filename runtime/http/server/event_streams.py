@@ -8,7 +8,8 @@ resume it.
 A message that arrives while the GET stream of a session has no connection is stored, for a client that resumes the
 stream, and is also kept, for a client that opens another stream. If the client does so, the stream is renamed: the
 messages that were sent over no connection belong to the new name only. If a message is sent on another stream instead,
-which `TaskStreams` does, a client that resumes this one does not get it again.
+which `TaskStreams` does, a client that resumes this one does not get it again; the last 256 such messages are
+remembered.
 
 Spec:
     2025-03-26 to 2025-11-25, basic/transports, "Resumability and Redelivery".
@@ -206,7 +207,9 @@ class EventStream(Struct, eq=False):
         return sent
 
     async def resume(self, response: ResponseBuffer, number: int) -> int | None:
-        """Send all messages behind *number* over *response*, and end the connection before it.
+        """Send the messages behind *number* over *response*, and end the connection before it.
+
+        Those that were sent on another stream are left out.
 
         Messages that still waited on that connection are sent over *response* only.
 

@@ -2,7 +2,8 @@
 
 Theory of operation. A body that is too long is refused before all of it has arrived. If the connection was closed at
 once, the system would reset it when more arrives, and the client would often lose the response. So the server reads on
-for a while, and drops what it reads. A body that is refused because it is slow, or has to make room, is closed at once.
+for a while, and drops what it reads. If a body is refused because it is slow, or has to make room, its connection is
+closed at once.
 
 Spec:
     RFC 9112, 9.6.

@@ -5,8 +5,8 @@ second request after `initialize`; the other holds those in use. Expiry looks on
 
 When a limit is reached, a session of the client that has the most makes room: if more than a sixteenth of the limit was
 never used, one of these, or else the one that was idle for the longest time, or else the one in which a request is
-open. If the client that starts a session has the most, only an idle one of its own makes room. If all clients have
-equally many, and the new one has none, the oldest of those never used makes room, if these are more than a sixteenth.
+open. If the client that starts a session has the most, only an idle one of its own makes room. If no client has more
+than one, and the new one has none, the oldest of those never used makes room, if these are more than a sixteenth.
 """
 
 from __future__ import annotations
@@ -91,7 +91,10 @@ class SessionTable:
         return True
 
     def _end_unused(self, owner: str) -> bool:
-        """End the oldest session that was never used for *owner*, who has none; return whether there was a flood."""
+        """Make room for *owner*, who has none, if there is a flood: end the oldest session that was never used.
+
+        Return whether one was ended.
+        """
         if len(self._half_open) <= self._limits.max_sessions * _FLOOD or self.quota.has_owner(owner):
             return False
         oldest = next(iter(self._half_open.values()))

@@ -162,7 +162,10 @@ class FunctionRegistry:
             del self.completions[key]
 
     def scopes_of_spelling(self, uri: str, found: str) -> frozenset[str]:
-        """Return the scopes of the functions that come before the template *found* in another spelling of *uri*."""
+        """Return the scopes of the resources and templates that another spelling of *uri* matches.
+
+        *found* is the template that *uri* itself matches; only templates before it count.
+        """
         # With `urllib.parse`, it takes two milliseconds to import, and few servers have scopes.
         from mcpgen.runtime.server.functions.uri_spellings import covers, is_plain, plain  # noqa: PLC0415
 

@@ -1,7 +1,8 @@
 """Find the scopes of resources that a URI names in another spelling.
 
-With a template for a folder, and one before it for a part of the folder that needs scopes, ``files:///%70rivate/a`` and
-``files:///private//a`` match the first template alone, but are the same file as ``files:///private/a``.
+Suppose that ``files:///private/{name}`` needs scopes, and a later template ``files:///{+path}`` does not. Then
+``files:///%70rivate/a`` and ``files:///private//a`` match only the later one, but are the same file as
+``files:///private/a``.
 
 Spec: RFC 3986, section 6.2.2.2 (escapes). That a path may repeat a separator is a rule of file systems.
 """

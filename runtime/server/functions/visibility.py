@@ -2,10 +2,12 @@
 
 Theory of operation. Each call of `enable` or `disable` adds a rule. The last rule that matches a function decides; a
 function that no rule matches is shown. Rules also hold for functions that are registered later, so a server can hide a
-tag before anything has it. A rule is dropped when a later one matches everything that it matches, and a name of a rule
-when a later one matches all functions of this name that the rule matches. Two rules in sequence that differ only in
-names become one, and a name is dropped when its function is removed. So the rules do not grow without a limit while a
-server runs.
+tag before anything has it. So that the rules do not grow without a limit while a server runs,
+
+* a rule is dropped when a later one matches everything that it matches;
+* a name in a rule is dropped when a later rule matches all functions of this name that the rule matches, and when the
+  function is removed;
+* two rules in sequence that differ only in names become one.
 """
 
 from __future__ import annotations

@@ -423,7 +423,10 @@ async def test_a_client_gets_the_notifications_of_an_extension_that_it_listens_f
             "notifications/com.example/rooms/freed",
             r"`method` must be the constant \w+\.methods\.ROOM_FREED of the extension's package, not 'notif",
         ),
-        ("notifications/freed", r"has no notification notifications/freed of a server; pass \w+\.methods\.ROOM_FREED$"),
+        (
+            "notifications/freed",
+            r"has no notification notifications/freed that a server sends; pass \w+\.methods\.ROOM_FREED$",
+        ),
     ],
 )
 async def test_an_error_names_the_constant_of_a_notification(method: str, reason: str) -> None:

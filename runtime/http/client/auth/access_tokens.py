@@ -317,11 +317,11 @@ class AccessTokens:
     async def _newest(self, used: Tokens | None) -> Tokens | None:
         """Use and return the tokens that another task or program has got since *used*; *used* if there are none.
 
-        They may have expired, too, if they have a refresh token, which has replaced that of *used*.
+        Expired ones are returned if they have a refresh token, because that of *used* is used up.
         """
         stored = await self._stored()
         token = "" if stored is None else stored.access_token
-        # The store still has the older tokens after it could not store those of this program.
+        # If the tokens of this program could not be stored, the store has older ones, which are not newer than these.
         is_changed, self._stored_token = token not in ("", self._stored_token), token
         newest = stored if is_changed or self._tokens is None else self._tokens
         if newest is None or (newest.refresh_token is None and not newest.is_fresh(time.time())):

@@ -245,7 +245,7 @@ class FileTokenStore:
 
 
 def _remove_left_files(path: Path) -> None:
-    """Remove what programs left that were killed while they wrote the file at *path*."""
+    """Remove the unfinished files of programs that were killed over a minute ago while they wrote *path*."""
     for each in path.parent.glob(f".{path.stem}.*.new"):
         with suppress(FileNotFoundError):
             if time.time() - each.stat().st_mtime > _WRITE_SECONDS:

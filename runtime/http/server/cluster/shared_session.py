@@ -241,7 +241,7 @@ class SharedHttpSession(HttpSession):
             self._note(method, uri)
 
     def _note(self, method: str, uri: str | None) -> bool:
-        """Note a change if it is not known now whether the client wants it; return whether that is so."""
+        """Note a change if it is not known now whether the client wants it; return whether it was noted."""
         if self.missed is None or len(self.missed) >= _MAX_MISSED:
             return False
         self.missed[method, uri] = None
