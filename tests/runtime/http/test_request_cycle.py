@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 import uvicorn
 from uvicorn.server import ServerState
@@ -455,17 +456,21 @@ async def test_an_application_that_waits_for_more_hears_of_the_disconnect(pieces
     assert b"body" == b"".join(each["body"] for each in heard[:-1])
 
 
-async def test_an_idle_connection_is_closed_some_time_after_its_last_response() -> None:
+async def test_an_idle_connection_is_closed_some_time_after_its_last_response(monkeypatch: pytest.MonkeyPatch) -> None:
     loop = asyncio.get_running_loop()
-    async with opened(start((b"content-length", b"0")), part(b""), idle_seconds=0.1) as connection:
-        await connection.ask(ASKED)
-        await asyncio.sleep(0.05)
-        await connection.ask(ASKED)
-        last = loop.time()
-        await connection.wire.closed.wait()
+    now = loop.time()
+    monkeypatch.setattr(loop, "time", lambda: now)
+    is_closed = []
+    async with opened(start((b"content-length", b"0")), part(b""), idle_seconds=10) as connection:
+        for asked, seconds in ((True, 9), (True, 9), (False, 2)):
+            if asked:
+                await connection.ask(ASKED)
+            now += seconds
+            for _ in range(5):
+                await anyio.lowlevel.checkpoint()
+            is_closed.append(connection.wire.closed.is_set())
 
-        assert 2 == len(connection.wire.writes)
-        assert 0.09 <= loop.time() - last
+    assert [False, False, True] == is_closed
 
 
 class Noting(Connection):

@@ -30,6 +30,7 @@ class Played:
     def __init__(self) -> None:
         self.runs = 0
         self.states: list[str | None] = []
+        self.begun = anyio.Event()
         self.gate = anyio.Event()
         self.stopped = 0
 
@@ -49,6 +50,7 @@ def new_server(request: pytest.FixtureRequest, cluster: Callable[[], Cluster], t
 
         @server.tool(task=True)
         async def wait(ctx: Context) -> str:
+            played.begun.set()
             try:
                 await played.gate.wait()
             except BaseException:
@@ -130,6 +132,7 @@ async def test_a_task_is_cancelled_at_another_worker(
     async with running(new, cluster) as workers:
         client = await client_of(workers, revision)
         task = await created(client, "wait")
+        await played.begun.wait()  # a busy server starts it some turns later
         await asked(workers.at(1, client), "tasks/cancel", task)
         found = await until(workers.at(2, client), task, "cancelled")
         while not played.stopped:  # noqa: ASYNC110 (which nothing announces)
@@ -285,6 +288,7 @@ async def test_the_tasks_of_a_session_end_with_it_but_not_with_a_copy(
     async with running(new, cluster) as workers:
         client = await client_of(workers, "2025-11-25")
         task = await created(client, "wait")
+        await played.begun.wait()
         state = workers.front.apps[1]._state
         assert "working" == (await asked(workers.at(1, client), "tasks/get", task))["status"]
         state.sessions.end(state.sessions.peek(client.session))  # as if this worker had no room for it
