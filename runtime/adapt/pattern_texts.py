@@ -227,7 +227,7 @@ def _matched_by(validator: object) -> FindTexts | None:
     """Return what finds the texts that a *validator* matches.
 
     The validators that attrs has are attrs classes themselves, so their fields are searched for patterns.
-    These are all texts in a value, or only the keys in it, if the pattern is in the `key_validator` of a validator.
+    A pattern in the `key_validator` of a validator matches the keys in a value; any other one, all texts in it.
     """
     found: FindTexts | None = None
     seen: set[tuple[int, bool]] = set()  # a validator may refer to itself

@@ -100,7 +100,7 @@ def trace(  # noqa: PLR0913 (one parameter for each option)
     """Relay the messages between a host and a server, and show each one.
 
     A host is a program that uses MCP servers, such as an editor. In its configuration, put "mcpgen trace --" before the
-    command of the server, or before the URL of a server over HTTP. All messages pass unchanged. With --config, the
+    command of the server, or before the URL of a server over HTTP. The messages are not changed. With --config, the
     server is one of a configuration, and there is no command or URL.
 
     Each message is shown on standard error: its time, direction, kind (such as request or response), method, id,
@@ -114,7 +114,8 @@ def trace(  # noqa: PLR0913 (one parameter for each option)
     contains requests are sent to the URL one by one, so each request gets a response of its own.
 
     Exit status: that of the server; 128 plus the signal number if a signal ended it. With a URL: 0, or 1 if the
-    connection was lost. With --strict: 1 if there was a violation. 1 instead of 0 if writing FILE failed.
+    connection was lost. With --strict: 1 if there was a violation. With --output: 1 instead of 0 if
+    FILE could not be written.
     """
     if body and as_json_lines:
         raise click.UsageError("Give either `--json` or `--body`, not both.")

@@ -59,7 +59,7 @@ class Changes:
 
     The iteration ends when the server ends the stream. It raises `TransportClosed` when the connection is lost. If only
     the stream of a stateless server breaks, the iteration opens it again, and reports what may have changed meanwhile.
-    After a restart of the server, the stream is opened again without waiting for the iteration.
+    After a restart of the server, the stream is opened again at once, except for a caller that does not iterate.
 
     Args:
         session: The session with the server.
@@ -69,7 +69,8 @@ class Changes:
         on_break: Called when the stream of a stateless server breaks; for a caller that does not iterate.
 
     Attributes:
-        event: Set when anything happens to the stream, for a caller that neither iterates nor opens it again.
+        event: None; a caller that does not iterate assigns an event before the block. It is set at each change, and at
+            the end of the stream, which is then not opened again.
     """
 
     def __init__(

@@ -106,14 +106,15 @@ _MAYBE_NUMBER: Final = re.compile(r"\s*(?:[-+.\d{]|urn:|P[\dT]|[\da-f]*[-:]|[\da
 def hash_check(kind: type, max_text_values: int = MAX_REQUEST_VALUES) -> Callable[[object], None] | None:
     """Return a check for values of *kind*, which are JSON; None if they cannot have a set of numbers at any depth.
 
-    Keys of a dict are such a set. UUIDs and times are numbers, unless a time is text. What a class of another library
-    does with its value, such as a model of pydantic, is not known; it counts. The check raises `ValidationError` if an
-    array or an object has more than 5,000 members (1,000 if a set has tuples or objects as its items, 300 if it has
-    sets, tuples of any length or models, and then at most four are so large; of a class of another library: 5,000 whole
-    numbers), if more than 1,000 numbers have the same hash, if more than 250 have 4,300 digits, or if more than 10,000
-    texts are numbers with a fraction; texts that are whole numbers count, too. Numbers in arrays and objects of at most
-    16 members are not hashed, unless a set has items with several numbers. If *kind* is a Struct, only the fields that
-    can have such a set are checked. A text of JSON for pydantic may have *max_text_values* values.
+    Keys of a dict are such a set. UUIDs count as numbers, and times that are written as numbers. What a class of
+    another library does with its value, such as a model of pydantic, is not known; it counts. The check raises
+    `ValidationError` if an array or an object has more than 5,000 members (1,000 if a set has tuples or objects as its
+    items, 300 if it has sets, tuples of any length or models, and then at most four are so large; of a class of another
+    library: 5,000 whole numbers), if more than 1,000 numbers have the same hash, if more than 250 have 4,300 digits, or
+    if more than 10,000 texts are numbers with a fraction; texts that are whole numbers count, too. Numbers in arrays
+    and objects of at most 16 members are not hashed, unless a set has items with several numbers. If *kind* is a
+    Struct, only the fields that can have such a set are checked. A text of JSON for pydantic may have *max_text_values*
+    values.
     """
     info = inspect.type_info(kind)
     if not isinstance(info, inspect.StructType) or info.array_like:

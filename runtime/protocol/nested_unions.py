@@ -1,4 +1,4 @@
-"""Refuse values that pydantic would read too often or for too long: of unions without a discriminator, and wide models.
+"""Refuse values that pydantic would read too often, in unions without a discriminator, or for too long, in wide models.
 
 pydantic tries each member of such a union. If two members have a field of the same name, it reads the value of that
 field twice; if such unions are nested, four times, eight times, and so on. A message of 1 kB with 30 levels would take

@@ -3,8 +3,8 @@
 Theory of operation. A class of flags keeps an object for each value that it was ever made of, 420 bytes each. `IntFlag`
 takes every integer, and of 30 flags there are a billion combinations; a class of few flags is left alone. `ipaddress`
 keeps the prefix of each network as it was written, and ``::/0…064`` may have 4,000 zeros. So if a cache has more than
-1,000 entries, those of earlier values are dropped before a value is read. Combinations of flags that are in use stay:
-equal ones have to be the same object.
+1,000 entries (of flags: and more than twice those in use at the last look), those of earlier values are dropped before
+a value is read. Combinations of flags that are in use stay: equal ones have to be the same object.
 """
 
 from __future__ import annotations

@@ -118,8 +118,8 @@ class ServerExtension:
 
         A client of a stateless revision subscribes with a key that the extension adds to the filter of
         `subscriptions/listen`. A client of a handshake revision is subscribed if it has declared the extension, and the
-        extension adds no such key. Over stdio, this waits while the client does not read; over HTTP, a client that does
-        not read its stream misses the notification.
+        extension adds no such key. Over stdio, this waits while the client does not read. If the server may have other
+        clients, as over HTTP, a client that does not read its stream misses the notification.
 
         Args:
             method: A constant of the package's module ``methods``.

@@ -73,7 +73,7 @@ class ParkedRequests:
         parked = InputRound(token, exchange, self._clock() + self._limits.waiting_seconds, exchange.size)
         size = _ROUND_BYTES + exchange.size
         size += sum(server_request_bytes(each.params) for each in exchange.server_requests.values())
-        size += HANDLER_BYTES * exchange.delayed_requests  # each is made in a task later, which nothing else counts
+        size += HANDLER_BYTES * exchange.delayed_requests  # each is made in a task later, which counts only here
         while self._answered and not self.quota.has_room(size):
             self.forget(next(iter(self._answered.values())))
         owner = "" if exchange.request is None else exchange.request.session.owner

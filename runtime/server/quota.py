@@ -212,7 +212,7 @@ class Quota:
         self._forget(entry)
 
     def has_owner(self, owner: str) -> bool:
-        """Return whether *owner* has an entry, here or at another worker that has told so."""
+        """Return whether *owner* has an entry, here or at another worker that has reported it."""
         owner = _short(owner)
         return owner in self._owners.by_name or owner in self._elsewhere
 

@@ -155,7 +155,7 @@ async def _kept(failures: list[Exception], method: Callable[[], Awaitable[T]]) -
 
         if not isinstance(error, asyncio.CancelledError):
             raise
-        failures.append(futures.CancelledError())  # asyncio would print that of anyio when the server ends
+        failures.append(futures.CancelledError())  # asyncio would print anyio's own one when the server ends
         return None
 
 

@@ -181,7 +181,7 @@ def cancel_task(task: asyncio.Task[Any]) -> None:
 
 @asynccontextmanager
 async def postponed_cancellation() -> AsyncGenerator[None]:
-    """Let `cancel_task` wait for the end of the block on asyncio, where shields of anyio do not stop `Task.cancel`."""
+    """On asyncio, postpone `cancel_task` to the end of the block: a shield of anyio does not stop `Task.cancel`."""
     task = asyncio.current_task() if is_asyncio() else None
     if task is None or task in _CLEANING:
         yield

@@ -320,7 +320,7 @@ class ClientGroup:
         """Return the server of the resource *uri*. The lists are read if it is not known yet."""
         found = self._owners.get(uri)
         if found is None:
-            # Both, so that a server cannot list a URI that fits the template of another one, and get its requests.
+            # Both: otherwise, a server could list a URI of another server's template, and would get its requests.
             servers = await self._listing("resources", "uri", uri) + await self._fitting(uri)
             found = self._sole(uri, list(dict.fromkeys(servers)))
             if len(uri) <= MAX_URI_CHARS:

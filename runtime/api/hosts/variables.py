@@ -19,7 +19,7 @@ HOME_VARIABLE: Final = "USERPROFILE" if sys.platform == "win32" else "HOME"
 _REFERENCE: Final = re.compile(r"\$\{([^{}]*)\}")
 _VARIABLE: Final = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 
-# The halves with which Python stands for bytes that are not UTF-8 are left out: a file name can have them.
+# The halves that Python uses for bytes that are not UTF-8 are left out: a file name can have them.
 _HALF_OF_A_PAIR: Final = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 # In characters. A reference can have four, and its value a hundred thousand. Linux passes 2 MiB to a process.

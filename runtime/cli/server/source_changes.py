@@ -50,7 +50,7 @@ class SourceChanges:
         self._watchfiles = _import_watchfiles()
 
     async def __aiter__(self) -> AsyncIterator[str]:
-        """Yield an empty text once the files are watched; then the names of those that have changed, each time."""
+        """Yield an empty text when watching has begun, and then, after each change, the names of the changed files."""
         library, is_announced = self._watchfiles, False
         while not self._stopped.is_set():
             if not self._folder.is_dir():  # it was removed together with such a file

@@ -89,7 +89,7 @@ def _address(parts: SplitResult, host: str, port: int | None) -> Address:
 
 
 def max_url_chars(url: str) -> int:
-    """Return how many characters *url* may have, which a server sends: Python keeps the last 128 URLs."""
+    """Return how many characters a *url* of a server may have: the cache of `urlsplit` keeps the last 128 URLs."""
     return MAX_URI_CHARS if url.isascii() else MAX_WIDE_URL_CHARS
 
 

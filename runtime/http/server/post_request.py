@@ -105,7 +105,7 @@ class PostRequest(HttpRequest, eq=False):
         if connection is not None and connection["is_closing"]() and self._is_cancelled_by_disconnect():
             self.forget_body()
             with anyio.move_on_after(state.limits.write_seconds):  # an earlier answer may not have been read yet
-                await self.receive()  # `http.disconnect`; uvicorn logs an error if its application returns before
+                await self.receive()  # `http.disconnect`; without it, uvicorn would log an error
             raise responses.ClientDisconnected("a client disconnected before its request was decoded")
         # Most calls return at once, and need no ticket if there is room for them.
         has_room = state.open_quota.has_room(OPEN_REQUEST_BYTES + _DECODED_FACTOR * len(self.body))

@@ -3,10 +3,11 @@
 Theory of operation. There are two tables, each in order of last use. One holds the sessions whose client has not sent a
 second request after `initialize`; the other holds those in use. Expiry looks only at the first entries of each.
 
-When a limit is reached, a session of the client that has the most makes room: if more than a sixteenth of the limit was
-never used, one of these, or else the one that was idle for the longest time, or else the one in which a request is
-open. If the client that starts a session has the most, only an idle one of its own makes room. If no client has more
-than one, and the new one has none, the oldest of those never used makes room, if these are more than a sixteenth.
+When a limit is reached, a session of the client that has the most makes room: if more than a sixteenth of the limit are
+sessions of this client that were never used, the oldest of these, or else the one that was idle for the longest time,
+or else the one in which a request is open. If the client that starts a session has the most, only an idle one of its
+own makes room. If no client has more than one, and the new one has none, the oldest of those never used makes room, if
+the unused sessions of all clients are more than a sixteenth.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class TaskStreams:
     def add(self, task_id: str, stream: EventStream, get_stream: EventStream) -> None:
         """Send the messages of a task on *stream* from now on, with those that wait for a connection of the GET stream.
 
-        A client that has opened a GET stream before may never do so again.
+        They are sent here even if the client has had a GET stream before, since it need not connect to it again.
         """
         mark = task_mark(task_id)
         self._marks[stream.name] = mark, stream

@@ -33,7 +33,7 @@ def plain(uri: str) -> str:
 
 
 def is_plain(uri: str) -> bool:
-    """Whether a URI has no shorter spelling, apart from the separators after its scheme."""
+    """Whether a URI is its own plain spelling, apart from the separators after its scheme."""
     return AFTER_SCHEME.sub("/", uri, count=1) == plain(uri)
 
 

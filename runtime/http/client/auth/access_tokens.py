@@ -237,7 +237,7 @@ class AccessTokens:
             flight.done.set()
 
     async def _may_save(self) -> bool:
-        """Return whether there can be new tokens: not if there are none to refresh, and no person can be asked."""
+        """Return whether there can be new tokens: if there are some to refresh, or a person can be asked."""
         credentials = self._credentials
         may_get = self._tokens is not None or not isinstance(credentials, OAuth) or credentials.interactive
         return may_get or await self._stored() is not None  # those of another program
@@ -315,9 +315,9 @@ class AccessTokens:
                 await self._obtain(found, step_up_scopes(used.scopes, challenge.scopes), challenge)
 
     async def _newest(self, used: Tokens | None) -> Tokens | None:
-        """Use and return the tokens that another task or program has got since *used*; *used* if there are none.
+        """Return the tokens that another task or program has got after *used*, and keep them; *used* if there are none.
 
-        Expired ones are returned if they have a refresh token, because that of *used* is used up.
+        Expired tokens are returned if they have a refresh token, because the one of *used* cannot be used again.
         """
         stored = await self._stored()
         token = "" if stored is None else stored.access_token

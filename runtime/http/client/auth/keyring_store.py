@@ -37,7 +37,7 @@ class KeyringTokenStore:
         backend: A backend of ``keyring`` to use. By default, the one that ``keyring`` chooses.
 
     Raises:
-        UsageError: ``keyring`` is not installed, or the user has no home, where the locks are.
+        UsageError: ``keyring`` is not installed, or there is no folder for the locks (see `FileTokenStore`).
     """
 
     def __init__(

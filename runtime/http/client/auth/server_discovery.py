@@ -38,7 +38,7 @@ NO_SERVER: Final = (
     "the server wants credentials, but names no authorization server; if it takes a token or a key, pass "
     "Http(url, auth=bearer(token)), or headers"
 )
-"""The error if nothing answers at the endpoints that are only a guess."""
+"""The error if the endpoints are only a guess, and do not answer as those of OAuth do."""
 
 _LOG = logging.getLogger("mcpgen.client")
 

@@ -66,7 +66,7 @@ class TokenRefused(Exception):  # noqa: N818 (the caller decides what follows)
 
 
 class NoTokenEndpoint(LoginFailed):
-    """There is no token endpoint at the URL: the answer is neither a token nor an error of OAuth.
+    """The URL answered with an error status, but with no error of OAuth: it may be no token endpoint.
 
     Attributes:
         status: The status of the answer.

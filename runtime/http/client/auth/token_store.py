@@ -120,8 +120,8 @@ class FileTokenStore:
 
     Args:
         folder: The folder; it is created. By default ``mcpgen/tokens`` in the user's folder for state
-            (``XDG_STATE_HOME``). For a user without a home there is none: then nothing is stored, and `save` and `lock`
-            raise `LoginFailed`. A server that needs no login can be used all the same.
+            (``XDG_STATE_HOME``). If this variable is not set and the user has no home, nothing is stored, and `save`
+            and `lock` raise `LoginFailed`. A server that needs no login can be used all the same.
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
@@ -270,7 +270,7 @@ def state_folder() -> Path:
 
 
 def _default_folder() -> Path | None:
-    """Return the folder of the commands' tokens; None for a user without a home."""
+    """Return the folder of the commands' tokens; None if the user has no home, and no variable names the folder."""
     try:
         return state_folder() / "tokens"
     except UsageError:
