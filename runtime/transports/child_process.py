@@ -135,7 +135,7 @@ class ChildProcess:
         if self._pidfd is not None:
             await anyio.wait_readable(self._pidfd)
         seconds = _FIRST_POLL_SECONDS
-        while not self._poll():
+        while not self.has_ended():
             await anyio.sleep(seconds)
             seconds = min(2 * seconds, _POLL_SECONDS)
         self.exited.set()
@@ -151,7 +151,7 @@ class ChildProcess:
         """Whether the group has a living process besides the leader."""
         if sys.platform == "win32":
             return False
-        self._poll()
+        self.has_ended()
         if self._is_reaped and self._pidfd is None:  # they could get no signal either
             return False
         with suppress(OSError):
@@ -188,7 +188,7 @@ class ChildProcess:
                 pass
             else:
                 return
-        self._poll()  # other code may have reaped it since
+        self.has_ended()  # other code may have reaped it since
         if not self._is_reaped:
             with suppress(ProcessLookupError, PermissionError):  # all are dead, or run as another user
                 os.killpg(self._popen.pid, number)
@@ -202,10 +202,10 @@ class ChildProcess:
 
         Kill the group first, if any of it is alive. This does not use the event loop, so it works after its end.
         """
-        if not self._poll() or self.has_others():
+        if not self.has_ended() or self.has_others():
             self.kill()
             until = time.monotonic() + _KILL_SECONDS
-            while not self._poll() and time.monotonic() < until:
+            while not self.has_ended() and time.monotonic() < until:
                 time.sleep(_FIRST_POLL_SECONDS)
         if self._has_exited:
             self._popen.poll()
@@ -222,7 +222,7 @@ class ChildProcess:
             self._open.remove(fd)
             os.close(fd)
 
-    def _poll(self) -> bool:
+    def has_ended(self) -> bool:
         """Return whether the leader has ended, and store its status, without reaping it."""
         if self._is_reaped:
             return self._has_exited

@@ -219,6 +219,7 @@ class _ProcessChannel:
         if not self._is_released:
             with anyio.move_on_after(_STATUS_SECONDS):
                 await self._child.exited.wait()
+            self._child.has_ended()  # on a busy machine, this is known here before `_watch` runs
             self._stderr.read_rest()
         return ServerExited(command=self._description, status=self._child.status, stderr=self._stderr.last)
 

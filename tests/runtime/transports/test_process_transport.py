@@ -283,9 +283,11 @@ async def test_lines_go_to_the_server_and_come_back() -> None:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> ClientLimits:
-    """Limits that a server on a busy machine keeps: it may need seconds to start and to read what was written last."""
+    """Limits for a server on a busy machine: it needs seconds to start, to read what was written last, and to end."""
     monkeypatch.setattr(process_transport, "_FLUSH_SECONDS", PATIENCE_SECONDS)
-    return ClientLimits(max_buffered_bytes=1 << 24, stdin_seconds=PATIENCE_SECONDS)
+    monkeypatch.setattr(process_transport, "_GROUP_SECONDS", PATIENCE_SECONDS)
+    seconds = PATIENCE_SECONDS
+    return ClientLimits(max_buffered_bytes=1 << 24, stdin_seconds=seconds, term_seconds=seconds)
 
 
 async def test_what_is_written_last_is_still_read_by_the_server(notes: Path, patient: ClientLimits) -> None:
@@ -447,10 +449,11 @@ async def test_a_server_that_exits_at_the_end_of_its_input_is_told_nothing_else(
 @pytest.mark.spec("2025-11-25", "basic/lifecycle#stdio", "b5ab0b88")
 async def test_a_server_that_ignores_the_end_of_its_input_is_told_to_terminate(notes: Path) -> None:
     code = "on_term(lambda: (note('TERM'), sys.exit(0)))\nsay(os.getpid())\nforever()"
-    pid, took = await tell(process(server(code), notes))
+    limits = ClientLimits(stdin_seconds=0.2, term_seconds=PATIENCE_SECONDS)
+    pid, took = await tell(process(server(code), notes), limits)
 
     assert "TERM\n" == read(notes)
-    assert LIMITS.stdin_seconds <= took < LIMITS.stdin_seconds + BUSY_SECONDS
+    assert limits.stdin_seconds <= took < limits.stdin_seconds + BUSY_SECONDS
     assert not is_there(pid)
 
 
@@ -462,14 +465,15 @@ async def test_a_server_that_ignores_the_end_of_its_input_is_told_to_terminate(n
 @pytest.mark.slow
 async def test_a_server_that_ignores_all_is_killed(notes: Path, caplog: pytest.LogCaptureFixture) -> None:
     code = "on_term(lambda: note('TERM'))\nsay(os.getpid())\nforever()"
-    async with talking(process(server(code), notes)) as talk:
+    limits = ClientLimits(stdin_seconds=0.2, term_seconds=2)
+    async with talking(process(server(code), notes), limits) as talk:
         pid = await talk.hear()
         begin = time.monotonic()
     took = time.monotonic() - begin
     ended = await talk.channel.close_reason()
 
     assert "TERM\n" == read(notes)
-    assert LIMITS.stdin_seconds + LIMITS.term_seconds <= took < 0.5 + BUSY_SECONDS
+    assert limits.stdin_seconds + limits.term_seconds <= took < limits.term_seconds + BUSY_SECONDS
     assert not is_there(pid)
     assert isinstance(ended, ServerExited)
     assert -9 == ended.status
@@ -483,6 +487,18 @@ async def test_a_server_that_was_stopped_is_killed() -> None:
     assert not is_there(pid)
 
 
+async def test_the_status_is_known_although_the_client_did_not_run_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_transport, "_STATUS_SECONDS", 0)
+    async with talking(process(server("say(os.getpid())\nsys.exit(4)"))) as talk:
+        pid = await talk.hear()
+        while is_alive(pid):
+            time.sleep(0.01)  # noqa: ASYNC251 (no task of the client runs, as on a busy machine)
+        ended = await talk.channel.close_reason()
+
+    assert isinstance(ended, ServerExited)
+    assert 4 == ended.status
+
+
 FAMILY = """
 end = "on_term(lambda: (note('{0} TERM'), sys.exit(0)))\\nopen(os.environ['NOTES'] + '{0}', 'x')\\n"
 start(end.format("child") + "start(" + repr(end.format("grandchild") + "forever()") + ")\\nforever()")
@@ -491,8 +507,10 @@ say(os.getpid())
 """
 
 
-async def test_children_and_grandchildren_of_a_server_that_has_ended_are_told_to_terminate(notes: Path) -> None:
-    pid, took = await tell(process(server(FAMILY + "sys.stdin.read()"), notes))
+async def test_children_and_grandchildren_of_a_server_that_has_ended_are_told_to_terminate(
+    notes: Path, patient: ClientLimits
+) -> None:
+    pid, took = await tell(process(server(FAMILY + "sys.stdin.read()"), notes), patient)
 
     assert {"child TERM", "grandchild TERM"} == set(read(notes).split("\n")[:-1])
     assert [] == child_programs.marked()
@@ -500,8 +518,10 @@ async def test_children_and_grandchildren_of_a_server_that_has_ended_are_told_to
     assert not is_there(pid)
 
 
-async def test_children_that_a_server_has_left_behind_when_it_crashed_are_told_to_terminate(notes: Path) -> None:
-    await tell(process(server(FAMILY + "os._exit(1)"), notes))
+async def test_children_that_a_server_has_left_behind_when_it_crashed_are_told_to_terminate(
+    notes: Path, patient: ClientLimits
+) -> None:
+    await tell(process(server(FAMILY + "os._exit(1)"), notes), patient)
 
     assert {"child TERM", "grandchild TERM"} == set(read(notes).split("\n")[:-1])
     assert [] == child_programs.marked()
