@@ -55,7 +55,7 @@ server = Server(
     version="1.0",
     title="Everything",
     instructions="There is a tool, a resource or a prompt for each thing that a server can do.",
-    tasks=RedisTaskStore(os.environ["MCPGEN_REDIS"], name="everything") if IS_SHARED else None,
+    tasks=RedisTaskStore(os.environ["MCPGEN_REDIS"], name="everything", timeout_seconds=10) if IS_SHARED else None,
 )
 
 

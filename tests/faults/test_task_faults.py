@@ -51,7 +51,8 @@ import os, sys, anyio
 from mcpgen import Context, RedisTaskStore, Server, SqliteTaskStore, TaskLimits
 
 place = sys.argv[1]
-store = RedisTaskStore(place, name="bakery") if place.startswith("redis:") else SqliteTaskStore(place)
+is_redis = place.startswith("redis:")
+store = RedisTaskStore(place, name="bakery", timeout_seconds=20) if is_redis else SqliteTaskStore(place)
 server = Server("bakery", tasks=store, task_limits=TaskLimits(lease_seconds=0.6))
 
 @server.tool(task=True)

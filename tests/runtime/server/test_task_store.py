@@ -245,7 +245,8 @@ def test_a_change_to_a_record_that_is_another_by_now_is_refused(new_store: NewSt
 @needs_redis
 def test_nothing_is_left_in_redis_of_tasks_that_are_gone(redis: RedisServer) -> None:
     redis.command("FLUSHALL")
-    store = RedisTaskStore(redis.admin_url, name="s", max_tasks=6, max_tasks_per_principal=4, max_outcome_bytes=5000)
+    limits = {"max_tasks": 6, "max_tasks_per_principal": 4, "max_outcome_bytes": 5000}
+    store = RedisTaskStore(redis.admin_url, name="s", timeout_seconds=PATIENCE_SECONDS, **limits)
     for number in range(300):
         task_id = "abcdefgh"[number * 7 % 8]
         held = store.get(task_id)
@@ -280,7 +281,7 @@ def test_a_record_that_changes_after_it_was_compared_is_not_replaced(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     redis.command("FLUSHALL")
-    store = RedisTaskStore(redis.url, name="s")
+    store = RedisTaskStore(redis.url, name="s", timeout_seconds=PATIENCE_SECONDS)
     first, second = record("a"), record("a", status="input_required")
     store.add(first)
     read = store._stored
@@ -300,7 +301,7 @@ def test_a_record_that_changes_after_it_was_compared_is_not_replaced(
 @needs_redis
 def test_servers_of_other_names_share_no_tasks(redis: RedisServer) -> None:
     redis.command("FLUSHALL")
-    one, other = (RedisTaskStore(redis.url, name=name) for name in ("one", "other"))
+    one, other = (RedisTaskStore(redis.url, name=name, timeout_seconds=PATIENCE_SECONDS) for name in ("one", "other"))
     one.add(record("a"))
 
     assert (1, 0) == (one.count, other.count)

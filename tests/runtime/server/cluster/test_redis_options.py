@@ -125,7 +125,7 @@ async def test_all_keys_of_a_server_are_in_one_slot_and_expire(node: RedisServer
         await one.events_after(key("events"), streams[-1], 3)
         await one.remove_events(key("events"), streams[-1:])
         assert {"ann", "bob"} == set(await one.raise_levels(key("rate"), {"ann": 60, "bob": 60}))
-    store = RedisTaskStore(node.url, name="a {server} of ü")
+    store = RedisTaskStore(node.url, name="a {server} of ü", timeout_seconds=PATIENCE_SECONDS)
     store.add(_task())
     store.beat("w")
     store.expire(1)
