@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -140,9 +141,15 @@ async def _log_in(screen: Screen, url: str, oauth: OAuth, login: Callable[..., O
     if after is None:
         screen.line(f"{shown} needs no login.")
     elif before is not None and before.access_token == after.access_token:
-        screen.line(f"You are logged in to {shown} already. To log in as another user, run `mcpgen logout` first.")
+        rest = "" if after.refresh_token or after.expires_at is None else _rest(after.expires_at)
+        screen.line(f"You are logged in to {shown} already{rest}. To log in anew, run `mcpgen logout` first.")
     else:
         screen.line(f"You are logged in to {shown}.")
+
+
+def _rest(expires_at: float) -> str:
+    seconds = max(0, round(expires_at - time.time()))
+    return f", but only for {seconds} more {'second' if seconds == 1 else 'seconds'}"
 
 
 class _HidingStore:

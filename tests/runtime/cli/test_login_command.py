@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
 import pytest
 
-from mcpgen import connect
+from mcpgen import LoginFailed, MemoryTokenStore, connect
+from mcpgen.runtime.http.client.address import parse_address
+from mcpgen.runtime.http.client.auth.credentials import tokens_key
 from mcpgen.runtime.http.client.auth.logout import log_out
+from tests.patience import PATIENCE_SECONDS
 from tests.runtime.cli.terminals import run
 from tests.runtime.http.login_world import METADATA, PRM, LoginWorld, browse, login_world, served, visit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, MutableMapping
-    from pathlib import Path
 
     from tests.runtime.cli.terminals import Terminal
 
@@ -165,6 +170,7 @@ async def test_a_logout_works_if_the_tokens_cannot_be_revoked(desk: Desk) -> Non
 
 
 async def test_a_logout_that_is_stopped_while_it_revokes_has_forgotten_the_tokens() -> None:
+    """Until the revocation has ended, no other program can use the refresh token, which may still be valid."""
     revokes = anyio.Event()
 
     class NeverRevokes(LoginWorld):
@@ -176,11 +182,56 @@ async def test_a_logout_that_is_stopped_while_it_revokes_has_forgotten_the_token
 
     async with served(NeverRevokes) as world:
         oauth = world.oauth()
+        key = tokens_key(oauth, parse_address(world.url))
         async with connect(world.url, auth=oauth), anyio.create_task_group() as group:
             group.start_soon(log_out, world.url, oauth)
-            await revokes.wait()
+            with anyio.fail_after(PATIENCE_SECONDS):
+                await revokes.wait()
+            with anyio.move_on_after(0.1) as waiting:
+                async with oauth.store.lock(key):
+                    pass
             group.cancel_scope.cancel()
-        assert not await log_out(world.url, oauth)
+        assert waiting.cancelled_caught
+        assert None is await oauth.store.load(key)
+
+
+async def test_tokens_that_cannot_be_removed_are_revoked() -> None:
+    class Full(MemoryTokenStore):
+        is_full = False
+
+        async def save(self, key: str, document: bytes | None) -> None:
+            if self.is_full:
+                raise LoginFailed("the disk is full")
+            await super().save(key, document)
+
+    async with login_world() as world:
+        store = Full()
+        async with connect(world.url, auth=world.oauth(store=store)):
+            store.is_full = True
+        with pytest.raises(LoginFailed, match="the disk is full"):
+            await log_out(world.url, world.oauth(store=store))
+
+        assert 2 == world.asked.count("POST /revoke")
+
+
+def expire_soon(folder: Path) -> None:
+    """Let the stored tokens be valid for so short a time that they are refreshed."""
+    for each in folder.glob("mcpgen/tokens/*.json"):
+        document = json.loads(each.read_bytes())
+        if "access_token" in document:
+            each.write_text(json.dumps(document | {"expires_at": time.time() + 25}))
+
+
+async def test_a_login_says_when_its_token_cannot_be_refreshed(desk: Desk) -> None:
+    async with login_world() as world:
+        await log_in(desk, world)
+        world.refreshable.clear()
+        expire_soon(Path(desk.environment["XDG_STATE_HOME"]))
+        terminal = await desk.terminal("login", world.url)
+        status, out, _ = await desk.end(terminal)
+
+    assert 0 == status
+    assert re.search(r"already, but only for \d+ more seconds?\. To log in anew, run `mcpgen logout` first\.", out)
 
 
 async def test_a_logout_that_fails_is_not_called_a_login(desk: Desk, tmp_path: Path) -> None:

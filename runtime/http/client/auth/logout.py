@@ -30,7 +30,7 @@ async def log_out(url: str, oauth: OAuth) -> bool:
     """Remove the stored tokens for the server at *url*; return whether there were any.
 
     They are removed first, because a user who stops a slow revocation still wants to be logged out. Then they are
-    revoked; a warning names each one for which that fails.
+    revoked, before another program can refresh them; a warning names each one for which that fails.
 
     Args:
         url: The URL of the server.
@@ -38,21 +38,27 @@ async def log_out(url: str, oauth: OAuth) -> bool:
 
     Raises:
         UsageError: The URL is not valid.
-        LoginFailed: The store cannot be read or written.
+        LoginFailed: The store cannot be read or written. In the latter case, the tokens were revoked.
     """
     address = parse_address(url)
     key = tokens_key(oauth, address)
     async with oauth.store.lock(key):
         tokens = await stored_tokens(oauth.store, key)
-        await oauth.store.save(key, None)
-    if tokens is not None and tokens.revocation_endpoint is not None:
-        requests = AuthRequests(AddressGuard(address.url, [oauth.issuer or ""]))
-        for kind, token in (("refresh_token", tokens.refresh_token), ("access_token", tokens.access_token)):
-            try:
-                await _revoke(requests, tokens, tokens.revocation_endpoint, kind, token)
-            except LoginFailed as failure:
-                _LOG.warning("the %s could not be revoked: %s", kind.replace("_", " "), failure.reason)
+        try:
+            await oauth.store.save(key, None)
+        finally:
+            if tokens is not None and tokens.revocation_endpoint is not None:
+                requests = AuthRequests(AddressGuard(address.url, [oauth.issuer or ""]))
+                await _revoke_all(requests, tokens, tokens.revocation_endpoint)
     return tokens is not None
+
+
+async def _revoke_all(requests: AuthRequests, tokens: Tokens, endpoint: str) -> None:
+    for kind, token in (("refresh_token", tokens.refresh_token), ("access_token", tokens.access_token)):
+        try:
+            await _revoke(requests, tokens, endpoint, kind, token)
+        except LoginFailed as failure:
+            _LOG.warning("the %s could not be revoked: %s", kind.replace("_", " "), failure.reason)
 
 
 async def _revoke(requests: AuthRequests, tokens: Tokens, endpoint: str, kind: str, token: str | None) -> None:
