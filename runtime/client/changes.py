@@ -59,17 +59,18 @@ class Changes:
 
     The iteration ends when the server ends the stream. It raises `TransportClosed` when the connection is lost. If only
     the stream of a stateless server breaks, the iteration opens it again, and reports what may have changed meanwhile.
-    After a restart of the server, the stream is opened again at once, except for a caller that does not iterate.
+    After a restart of the server, it is opened again at once, also if nothing iterates just then. A caller with
+    `on_break` or `event` opens it itself.
 
     Args:
         session: The session with the server.
         wanted: The changes to listen for.
         subscribe: Sends `resources/subscribe` to a server of a handshake revision.
         extensions: The members of the filter that belong to extensions.
-        on_break: Called when the stream of a stateless server breaks; for a caller that does not iterate.
+        on_break: Called when the stream of a stateless server breaks; for a caller that never iterates.
 
     Attributes:
-        event: None; a caller that does not iterate assigns an event before the block. It is set at each change, and at
+        event: None; a caller that never iterates assigns an event before the block. It is set at each change, and at
             the end of the stream, which is then not opened again.
     """
 

@@ -56,7 +56,7 @@ def memory_check(costs: JsonCosts) -> Callable[[object], None] | None:
     """Return a check for values of a type with *costs*, which are JSON; None if it makes no defaults.
 
     It raises `ValidationError` if these defaults could take over 16 MiB: `{}` stands for all defaults of a class, and
-    so does `[]` for those of a named tuple, or of a Struct that is written as an array.
+    so does `[]` for those of a Struct that is written as an array, or of a named tuple that pydantic reads.
     """
     return partial(_check_memory, costs) if costs.made_bytes or costs.made_in_array_bytes else None
 

@@ -12,7 +12,10 @@ from typing import Final, cast
 
 from mcpgen.runtime.errors import UsageError
 
-__all__ = ["check_environment", "child_environment"]
+__all__ = ["HOME_VARIABLE", "check_environment", "child_environment"]
+
+HOME_VARIABLE: Final = "USERPROFILE" if sys.platform == "win32" else "HOME"
+"""The environment variable that names the home folder of the user."""
 
 _POSIX: Final = frozenset(
     {

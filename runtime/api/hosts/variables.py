@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from mcpgen.runtime.errors import printable
+from mcpgen.runtime.transports.environment import HOME_VARIABLE
 
-__all__ = ["HOME_VARIABLE", "EntryError", "Variables", "check_unicode", "kind_of"]
-
-HOME_VARIABLE: Final = "USERPROFILE" if sys.platform == "win32" else "HOME"
-"""The environment variable that names the home folder of the user."""
+__all__ = ["EntryError", "Variables", "check_unicode", "kind_of"]
 
 _REFERENCE: Final = re.compile(r"\$\{([^{}]*)\}")
 _VARIABLE: Final = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)

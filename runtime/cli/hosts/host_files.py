@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from msgspec import Struct
 
-from mcpgen.runtime.api.hosts.variables import HOME_VARIABLE
+from mcpgen.runtime.transports.environment import HOME_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,7 +12,6 @@ import click
 
 from mcpgen.runtime.adapt.json_pointer import is_object
 from mcpgen.runtime.api.hosts.config import decode_config
-from mcpgen.runtime.api.hosts.variables import HOME_VARIABLE
 from mcpgen.runtime.cli.hosts.entry_edit import EditError, current_entry, with_entry
 from mcpgen.runtime.cli.hosts.file_replacement import FileSnapshot
 from mcpgen.runtime.cli.hosts.host_files import HOSTS
@@ -20,6 +19,7 @@ from mcpgen.runtime.cli.hosts.server_check import check_server
 from mcpgen.runtime.cli.target import parse_environment, split_object
 from mcpgen.runtime.cli.terminal_text import escaped_line, sentence
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.transports.environment import HOME_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Container

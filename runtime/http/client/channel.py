@@ -294,7 +294,7 @@ class HttpChannel:
                 message, session = self._queue.popleft()
                 await self._send_message(message, session)
                 self._release(len(message.body))
-                await checkpoint()  # `_send_message` drops the answers of a lost session without any
+                await checkpoint()  # else dropping the answers of a lost session would take one long turn
             self._queued = anyio.Event()
             await self._queued.wait()
 

@@ -30,6 +30,7 @@ from mcpgen.runtime.http.auth.grants import Tokens
 from mcpgen.runtime.http.auth.registration import Registration
 from mcpgen.runtime.http.errors import LoginFailed
 from mcpgen.runtime.protocol.argument_checks import check_file_path
+from mcpgen.runtime.transports.environment import HOME_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
@@ -48,7 +49,6 @@ _VARIABLE: Final = "" if sys.platform == "win32" else " or the environment varia
 _OTHER_FOLDER: Final = f"choose another folder, with FileTokenStore(folder){_VARIABLE}"
 
 _HOMELESS: Final = "this user has no home folder, so there is no folder for tokens"
-_HOME: Final = "USERPROFILE" if sys.platform == "win32" else "HOME"
 
 # A program that writes for longer than this was killed.
 _WRITE_SECONDS: Final = 60
@@ -177,7 +177,7 @@ class FileTokenStore:
 
     def _path(self, key: str) -> Path:
         if self._folder is None:
-            raise LoginFailed(f"{_HOMELESS}; set the environment variable {_HOME}, or {_OTHER_FOLDER}")
+            raise LoginFailed(f"{_HOMELESS}; set the environment variable {HOME_VARIABLE}, or {_OTHER_FOLDER}")
         return self._folder / f"{sha256(key.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.json"
 
     def _load(self, path: Path) -> bytes | None:
@@ -265,7 +265,7 @@ def state_folder() -> Path:
             return Path(named or Path.home() / "AppData" / "Local") / "mcpgen"
         base = Path(named) if named.startswith("/") else Path.home() / ".local" / "state"  # as XDG demands
     except RuntimeError:
-        raise UsageError(f"{_HOMELESS}; set the environment variable {_HOME} or {variable}") from None
+        raise UsageError(f"{_HOMELESS}; set the environment variable {HOME_VARIABLE} or {variable}") from None
     return base / "mcpgen"
 
 
