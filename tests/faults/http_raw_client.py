@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import socket
 import time
 from typing import Any, Final, NamedTuple
@@ -67,6 +68,14 @@ class Line:
         except OSError:
             return sent
         return times
+
+    def trickle(self, data: bytes) -> Reply:
+        """Send *data* again and again, a thousand times in a second, until a response comes; return the response."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not select.select([self.socket], [], [], 0.001)[0]:
+            assert time.monotonic() < deadline, "no response comes"
+            self.send(data)
+        return self.reply()
 
     def reply(self) -> Reply:
         """Return the next response, whole."""

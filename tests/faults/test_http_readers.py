@@ -128,8 +128,8 @@ def test_a_slow_reader_gets_all_of_it(house: House) -> None:
     line = house.line()
     line.send(called("big", size=24_000_000))  # more than the system holds for a client
     found = bytearray()
-    for _ in range(30):
-        wait(0.05)
+    for _ in range(40):
+        wait(SHORT["http"]["write_seconds"] / 10)
         until = len(found) + 400_000
         while len(found) < until:
             data = line.socket.recv(400_000)

@@ -433,6 +433,11 @@ async def test_an_error_names_the_constant_of_a_notification(method: str, reason
     extension = Server("rooms").extend(rooms(), handlers())
     with pytest.raises(UsageError, match=reason):
         await extension.notify(method, rooms().RoomFreedNotificationParams(room="5"))
+    quiet = Server("quiet").extend("com.example/quiet")
+    with pytest.raises(
+        UsageError, match=f"quiet has no notifications that a server sends, so none with the name {method}"
+    ):
+        await quiet.notify(method, None)
 
 
 async def test_the_handlers_of_a_server_accept_a_part_of_a_filter() -> None:

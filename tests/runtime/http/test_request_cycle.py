@@ -458,17 +458,18 @@ async def test_an_application_that_waits_for_more_hears_of_the_disconnect(pieces
 
 async def test_an_idle_connection_is_closed_some_time_after_its_last_response(monkeypatch: pytest.MonkeyPatch) -> None:
     loop = asyncio.get_running_loop()
-    now = loop.time()
-    monkeypatch.setattr(loop, "time", lambda: now)
+    real, skipped = loop.time, 0
+    monkeypatch.setattr(loop, "time", lambda: real() + skipped)
     is_closed = []
-    async with opened(start((b"content-length", b"0")), part(b""), idle_seconds=10) as connection:
-        for asked, seconds in ((True, 9), (True, 9), (False, 2)):
+    async with opened(start((b"content-length", b"0")), part(b""), idle_seconds=20) as connection:
+        for asked, seconds in ((True, 14), (True, 14), (False, 10)):
             if asked:
                 await connection.ask(ASKED)
-            now += seconds
+            skipped += seconds
             for _ in range(5):
                 await anyio.lowlevel.checkpoint()
             is_closed.append(connection.wire.closed.is_set())
+        assert 2 == len(connection.wire.writes)
 
     assert [False, False, True] == is_closed
 

@@ -491,7 +491,8 @@ async def test_the_status_is_known_although_the_client_did_not_run_meanwhile(mon
     monkeypatch.setattr(process_transport, "_STATUS_SECONDS", 0)
     async with talking(process(server("say(os.getpid())\nsys.exit(4)"))) as talk:
         pid = await talk.hear()
-        while is_alive(pid):
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while is_alive(pid) and time.monotonic() < deadline:
             time.sleep(0.01)  # noqa: ASYNC251 (no task of the client runs, as on a busy machine)
         ended = await talk.channel.close_reason()
 
