@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 import threading
@@ -19,7 +20,7 @@ from mcpgen.runtime.server import loop_watchdog
 from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable, Generator
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]  # a second is a second
 
@@ -32,11 +33,36 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
     return cast("str", request.param)
 
 
-def block() -> None:
+class Logged(logging.Handler):
+    """What the watchdog has logged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.text = ""
+        self._is_there = threading.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.text += record.getMessage()
+        self._is_there.set()
+
+    def wait(self) -> None:
+        """Block the event loop until the watchdog has logged it: a busy machine runs its thread late."""
+        self._is_there.wait(PATIENCE_SECONDS)
+
+
+@pytest.fixture
+def logged() -> Generator[Logged]:
+    handler = Logged()
+    logging.getLogger("mcpgen.handlers").addHandler(handler)
+    yield handler
+    logging.getLogger("mcpgen.handlers").removeHandler(handler)
+
+
+def sleep_long() -> None:
     time.sleep(BLOCKED_SECONDS)
 
 
-def blocking(*, debug: bool) -> Server:  # noqa: C901 (a list of functions)
+def blocking(block: Callable[[], object] = sleep_long, *, debug: bool) -> Server:  # noqa: C901 (a list of functions)
     server = Server("blocking", debug=debug)
 
     @server.tool
@@ -97,19 +123,17 @@ def blocking(*, debug: bool) -> Server:  # noqa: C901 (a list of functions)
     ],
 )
 async def test_a_function_that_blocks_the_loop_is_logged_with_its_place(
-    name: str, function: str, caplog: pytest.LogCaptureFixture
+    name: str, function: str, logged: Logged
 ) -> None:
-    async with connect(blocking(debug=True)) as client:
+    async with connect(blocking(logged.wait, debug=True)) as client:
         with anyio.fail_after(PATIENCE_SECONDS):
             await (client.read_resource(name) if ":" in name else client.call_tool(name))
 
-    assert f"{function} has blocked the event loop for about a second, at {__file__}:" in caplog.text
-    assert " (block()); no other request is served meanwhile; await an asynchronous call" in caplog.text
+    assert f"{function} has blocked the event loop for about a second, at {__file__}:" in logged.text
+    assert " (block()); no other request is served meanwhile; await an asynchronous call" in logged.text
 
 
-async def test_a_member_of_a_nursery_of_trio_is_logged_with_its_place(
-    anyio_backend_name: str, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_member_of_a_nursery_of_trio_is_logged_with_its_place(anyio_backend_name: str, logged: Logged) -> None:
     if anyio_backend_name == "asyncio":
         pytest.skip("it needs trio")
     server = Server("blocking", debug=True)
@@ -117,7 +141,7 @@ async def test_a_member_of_a_nursery_of_trio_is_logged_with_its_place(
     @server.tool
     async def in_a_nursery() -> str:
         async def member() -> None:
-            block()
+            logged.wait()
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(member)
@@ -126,7 +150,7 @@ async def test_a_member_of_a_nursery_of_trio_is_logged_with_its_place(
     async with connect(server) as client:
         await client.call_tool("in_a_nursery")
 
-    assert "member() has blocked the event loop for about a second" in caplog.text
+    assert "member() has blocked the event loop for about a second" in logged.text
 
 
 @pytest.mark.parametrize("name", ["plain", "fair"])

@@ -347,9 +347,9 @@ async def test_a_server_that_exits_is_reported_with_its_status_and_last_words(co
 
 
 @pytest.mark.slow
-async def test_a_server_that_only_closes_its_output_has_no_status(notes: Path) -> None:
+async def test_a_server_that_only_closes_its_output_has_no_status(notes: Path, patient: ClientLimits) -> None:
     code = "say(os.getpid())\nos.close(1)\nsys.stdin.read()\nnote('end of input')"
-    async with talking(process(server(code), notes)) as talk:
+    async with talking(process(server(code), notes), patient) as talk:
         await talk.over.wait()
         ended = await talk.channel.close_reason()
 
