@@ -226,5 +226,6 @@ class EchoServer:
 
 if __name__ == "__main__":
     print("before serving")  # noqa: T201 (what is tested)
-    stdio_server.run(EchoServer(), backend=sys.argv[1])
+    limits = Limits(grace_seconds=float(sys.argv[2])) if sys.argv[2:] else None
+    stdio_server.run(EchoServer(limits), backend=sys.argv[1])
     say("run returned")
