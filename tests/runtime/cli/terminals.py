@@ -50,10 +50,11 @@ def run(*words: str, given: bytes = b"", notes_slow_start: bool = False, **more:
 
 
 class Terminal:
-    """``mcpgen`` at a terminal."""
+    """``mcpgen`` at a terminal, at which the user has *typed* something before."""
 
-    def __init__(self, *words: str, width: int = 80, is_output_too: bool = False, **more: str) -> None:
+    def __init__(self, *words: str, width: int = 80, is_output_too: bool = False, typed: str = "", **more: str) -> None:
         self._master, slave = pty.openpty()
+        self.types(typed)
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
 
         def control() -> None:

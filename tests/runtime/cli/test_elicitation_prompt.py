@@ -174,8 +174,7 @@ def test_a_confirmation_needs_an_answer_of_its_own(at_terminal: Begin, typed: st
 
 
 def test_what_was_typed_before_the_question_is_no_answer(at_terminal: Begin) -> None:
-    terminal = at_terminal("call", COMMAND, "confirm")
-    terminal.types("y\ny\ny\n")
+    terminal = at_terminal("call", COMMAND, "confirm", typed="y\ny\ny\n")
     terminal.sees(REVIEW)
     terminal.types("d\n")
 
