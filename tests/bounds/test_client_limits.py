@@ -374,6 +374,7 @@ async def test_the_requests_in_the_results_of_several_calls_count_together(
 
 
 @pytest.mark.parametrize(("most", "result"), [(5, "ok"), (4, RequestTimedOut)])
+@pytest.mark.slow
 async def test_requests_beyond_the_limit_do_not_stop_the_time_of_a_call(most: int, result: object) -> None:
     async def sample(params: object, context: object) -> models.CreateMessageResult:
         await anyio.sleep_forever()
@@ -384,12 +385,12 @@ async def test_requests_beyond_the_limit_do_not_stop_the_time_of_a_call(most: in
     call = asked()
     for n in range(5):
         ask(n, "sampling/createMessage", {"messages": [], "maxTokens": 1})
-    time.sleep(1.5)
+    time.sleep(4)
     text(call, "ok")
     serve()
     """
     found: object = None
-    async with attacked(code, limits=ClientLimits(max_pauses=most, call_seconds=0.5), sample=sample) as client:
+    async with attacked(code, limits=ClientLimits(max_pauses=most, call_seconds=2), sample=sample) as client:
         try:
             found = (await client.call_tool("x")).text
         except RequestTimedOut as error:
