@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 _FILE = """
 import os
-import time
+import sys
+
+import anyio
 from mcpgen import Limits, Server
 
 server = Server("demo", version="1", limits=Limits(grace_seconds=40))
@@ -42,15 +44,13 @@ def pid() -> str:
 
 @server.tool
 async def slow() -> str:
-    import anyio
+    print("slow has begun", file=sys.stderr, flush=True)
     await anyio.sleep(4)
     return "done"
 
 
 @server.tool
 async def endless() -> None:
-    import anyio
-    import sys
     print("endless has begun", file=sys.stderr, flush=True)
     await anyio.sleep_forever()
 """
@@ -182,7 +182,7 @@ def test_a_running_call_is_answered_within_the_grace_period(site: Site) -> None:
     answers: list[str] = []
     caller = threading.Thread(target=lambda: answers.append(site.call("slow")))
     caller.start()
-    time.sleep(0.5)
+    site.until(lambda: any("slow has begun" in each for each in site.lines))
     site.process.terminate()
     caller.join(PATIENCE_SECONDS)
 
