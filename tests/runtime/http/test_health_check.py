@@ -10,6 +10,7 @@ import pytest
 from mcpgen import MemoryCluster, Redis, Server, UsageError
 from mcpgen.runtime.transports.spawner import open_group
 from tests.harness.redis_servers import needs_redis, redis_server
+from tests.patience import PATIENCE_SECONDS
 from tests.runtime.http.cluster.workers import Unwatched, eventually
 from tests.specification.http_server.asgi_exchange import Web
 from tests.specification.http_server.protected_site import protect
@@ -93,11 +94,11 @@ async def test_a_worker_is_not_ready_while_redis_is_gone(tmp_path: Path) -> None
         async with app.running():
             await eventually(is_ready)
             redis.stop()
-            with anyio.fail_after(5):
+            with anyio.fail_after(PATIENCE_SECONDS):
                 await eventually(is_unready)
             assert "the cluster cannot be reached" == await reason(app)
             redis.start()
-            with anyio.fail_after(5):
+            with anyio.fail_after(PATIENCE_SECONDS):
                 await eventually(is_ready)
 
 

@@ -561,7 +561,7 @@ async def test_without_redis_what_needs_it_is_refused_and_the_rest_goes_on(
     from tests.harness.redis_servers import redis_server
 
     with redis_server(tmp_path_factory.mktemp("redis")) as server:
-        async with running(demo(), lambda: Redis(server.url, timeout_seconds=0.5)) as workers:
+        async with running(demo(), lambda: Redis(server.url, timeout_seconds=2)) as workers:
             client = await workers.client(0).shake_hands()
             stateless = workers.client(1, "2026-07-28")
             if outage == "paused":
@@ -592,7 +592,7 @@ async def _refused(workers: Workers, client: Any, stateless: Any) -> None:
 
     assert [503, 503] == [answer.status, begun.status]
     assert "1" == answer.header("retry-after")
-    assert anyio.current_time() - started < 4
+    assert anyio.current_time() - started < 4 + BUSY_SECONDS
     assert "3" == await called(stateless, "add", '{"a":1,"b":2}')
 
 
