@@ -91,7 +91,9 @@ class Screen:
     def write_bytes(self, data: bytes | bytearray) -> None:
         """Write *data* unchanged."""
         self._stream.flush()
-        self._stream.buffer.write(data)
+        rest = memoryview(data)
+        while rest:  # with PYTHONUNBUFFERED, a signal such as that of `fg` can end a write early
+            rest = rest[self._stream.buffer.write(rest) or 0 :]
         self._stream.flush()
 
     def fact(self, label: str, text: str, *, columns: int, indent: str) -> Iterator[str]:

@@ -114,3 +114,25 @@ def test_text_with_a_blob_that_is_null_is_text(*, is_terminal: bool) -> None:
     out.flush()
     assert "tea" == written.getvalue().decode().rstrip("\n")
     assert ["→ x:a:", "tea"] == list(content_lines([{"type": "resource", "resource": content}], None))
+
+
+class Interrupted(io.RawIOBase):
+    """A stream whose writes end early, as a signal can end those of a stream without a buffer."""
+
+    def __init__(self) -> None:
+        self.said = b""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        part = bytes(data[:10])
+        self.said += part
+        return len(part)
+
+
+def test_nothing_is_lost_if_a_write_ends_early() -> None:
+    out = Interrupted()
+    Screen(io.TextIOWrapper(out, write_through=True), is_terminal=False).line("x" * 95)  # as with PYTHONUNBUFFERED
+
+    assert b"x" * 95 + b"\n" == out.said
