@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from mcpgen import ClientLimits, McpgenError
 from mcpgen.runtime.errors import RequestTimedOut
@@ -79,7 +80,7 @@ async def test_a_server_that_a_question_stuns_is_started_anew_and_greeted() -> N
     answer(first, initialized("2025-06-18"))
     serve()
     """
-    async with attacked(code, None, limits=QUICK) as client:
+    async with attacked(code, None, limits=replace(LATE, probe_seconds=0.5)) as client:
         assert ("2025-06-18", "ok") == (client.revision, words(await client.call_tool("x")))
 
 
@@ -110,7 +111,7 @@ async def test_a_server_that_closes_its_output_and_goes_on_is_given_up(ends: str
 @pytest.mark.parametrize("revision", [OLD, NEW])
 async def test_a_server_that_closes_its_input_and_goes_on_is_given_up(revision: str) -> None:
     async with attacked("greet()\nos.close(0)\ntell('notifications/message', level='info', data=1)\nforever()",
-                        revision, limits=QUICK) as client:  # fmt: skip
+                        revision, limits=LATE) as client:  # fmt: skip
         with pytest.raises(ServerExited):
             await call_again_and_again(client)
 
