@@ -91,9 +91,13 @@ class Screen:
     def write_bytes(self, data: bytes | bytearray) -> None:
         """Write *data* unchanged."""
         self._stream.flush()
+        stream: Any = self._stream.buffer
         rest = memoryview(data)
         while rest:  # with PYTHONUNBUFFERED, a signal such as that of `fg` can end a write early
-            rest = rest[self._stream.buffer.write(rest) or 0 :]
+            written: int | None = stream.write(rest)
+            if written is None:  # the stream does not say how much; an endless loop would be worse
+                break
+            rest = rest[written:]
         self._stream.flush()
 
     def fact(self, label: str, text: str, *, columns: int, indent: str) -> Iterator[str]:
