@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import os
 import random
-import select
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.patience import BUSY_SECONDS, PATIENCE_SECONDS
+from tests.runtime.cli.traced import Traced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -23,13 +22,6 @@ if TYPE_CHECKING:
     from tests.runtime.cli.terminals import Terminal
 
 pytestmark = [pytest.mark.skipif(os.name != "posix", reason="signals and descriptors are POSIX's"), pytest.mark.slow]
-
-TRACE: Final = (
-    sys.executable,
-    "-c",
-    "import sys; from mcpgen.cli import main; sys.argv[0] = 'mcpgen'; main()",
-    "trace",
-)
 
 SERVER = '''
 from mcpgen import Server
@@ -72,48 +64,6 @@ sys.exit(5)
 """
 
 
-def _heed_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-class Traced:
-    """The command as a process, and the far ends of its streams."""
-
-    def __init__(self, *arguments: str, **options: Any) -> None:
-        options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-        # A shell that starts tests in the background has them ignore SIGINT, and we would inherit that.
-        options.setdefault("preexec_fn", _heed_interrupts)
-        self.process = subprocess.Popen([*TRACE, *arguments], bufsize=0, **options)
-
-    def write(self, data: bytes) -> None:
-        assert self.process.stdin is not None
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(self.process.stdin.fileno(), rest) :]
-
-    def line(self) -> bytes:
-        """Return the next line of its output."""
-        return self._until(self.process.stdout, b"\n")
-
-    def says(self, text: str) -> str:
-        """Read its errors until *text* comes; return what came."""
-        return self._until(self.process.stderr, text.encode()).decode()
-
-    def _until(self, stream: Any, text: bytes) -> bytes:
-        read, until = b"", time.monotonic() + PATIENCE_SECONDS
-        while text not in read:
-            assert select.select([stream], [], [], until - time.monotonic())[0], read
-            data = os.read(stream.fileno(), 1 << 16)
-            assert data, read
-            read += data
-        return read
-
-    def end(self, data: bytes = b"") -> tuple[int, bytes, str]:
-        """Write *data*, close its input, and return its status and the rest of its outputs."""
-        out, err = self.process.communicate(data, PATIENCE_SECONDS)
-        return self.process.returncode, out, err.decode()
-
-
 @pytest.fixture
 def start() -> Generator[Callable[..., Traced]]:
     started: list[Traced] = []
@@ -124,11 +74,7 @@ def start() -> Generator[Callable[..., Traced]]:
 
     yield begin
     for each in started:
-        each.process.kill()
-        each.process.wait()
-        for stream in (each.process.stdin, each.process.stdout, each.process.stderr):
-            if stream is not None:
-                stream.close()
+        each.close()
 
 
 @pytest.fixture
@@ -162,9 +108,10 @@ def test_a_command_may_be_one_word(start: Callable[..., Traced], server: str) ->
 
 
 def test_options_behind_the_command_are_the_commands(start: Callable[..., Traced]) -> None:
-    status, out, _ = start(sys.executable, "-c", "import sys; print(sys.argv)", "--json", "--help").end()
+    traced = start(sys.executable, "-c", "import sys; print(sys.argv)", "--json", "--help")
 
-    assert (0, b"['-c', '--json', '--help']\n") == (status, out)
+    assert b"['-c', '--json', '--help']\n" == traced.line()
+    assert (0, b"") == traced.end()[:2]
 
 
 def test_every_byte_passes_as_it_came(start: Callable[..., Traced]) -> None:
@@ -209,7 +156,11 @@ def test_with_strict_the_exit_status_tells_of_violations(
     # "cat" would send back what only a client may send.
     answer = 'import sys; sys.stdin.readline(); print(\'{"jsonrpc":"2.0","id":1,"result":{}}\')'
 
-    assert expected == start("--strict", "--", sys.executable, "-c", answer).end(data)[0]
+    traced = start("--strict", "--", sys.executable, "-c", answer)
+    traced.write(data)
+    traced.line()
+
+    assert expected == traced.end()[0]
 
 
 def test_a_banner_passes_and_is_a_violation(start: Callable[..., Traced]) -> None:
@@ -222,7 +173,9 @@ def test_a_banner_passes_and_is_a_violation(start: Callable[..., Traced]) -> Non
 
 def test_what_a_server_prints_comes_out_on_our_errors(start: Callable[..., Traced]) -> None:
     program = "import sys; sys.stderr.buffer.write(b'one\\ntwo \\xff'); sys.stderr.flush(); print('{}')"
-    _, err = start("--", sys.executable, "-c", program).process.communicate(timeout=PATIENCE_SECONDS)
+    traced = start("--", sys.executable, "-c", program)
+    traced.line()
+    _, err = traced.process.communicate(timeout=PATIENCE_SECONDS)
 
     assert b"one\n" in err
     assert b"two \xff" in err
@@ -314,8 +267,9 @@ def test_a_file_that_cannot_be_written_is_reported_and_the_messages_pass(start: 
 
 def test_what_a_server_leaves_behind_is_ended(start: Callable[..., Traced]) -> None:
     program = "import subprocess, sys; print(subprocess.Popen(['sleep', '600']).pid, file=sys.stderr, flush=True)"
-    _, _, err = start("--", sys.executable, "-c", program).end()
-    left = int(err.split()[0])
+    traced = start("--", sys.executable, "-c", program)
+    left = int(traced.says("\n").split()[0])
+    traced.end()
 
     until = time.monotonic() + PATIENCE_SECONDS
     while Path(f"/proc/{left}").exists() and b") Z" not in Path(f"/proc/{left}/stat").read_bytes():
@@ -363,24 +317,21 @@ def test_at_a_terminal_it_says_what_it_waits_for(at_terminal: Callable[..., Term
 @pytest.mark.parametrize(
     ("environment", "is_coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
 )
-def test_a_terminal_gets_colours_unless_they_are_not_wanted(environment: dict[str, str], *, is_coloured: bool) -> None:
+def test_a_terminal_gets_colours_unless_they_are_not_wanted(
+    start: Callable[..., Traced], environment: dict[str, str], *, is_coloured: bool
+) -> None:
     host, terminal = os.openpty()
     program = "import sys; sys.stderr.write('\\x1b[2J\\rprinted\\n'); print('hello')"
     env = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
-    done = subprocess.run(
-        [*TRACE, "--", sys.executable, "-c", program],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=terminal,
-        env={**env, "TERM": "xterm", **environment},
-        timeout=PATIENCE_SECONDS,
-        check=True,
-    )
+    env |= {"TERM": "xterm", **environment}
+    traced = start("--", sys.executable, "-c", program, stderr=terminal, env=env)
     os.close(terminal)
+    out = traced.line()
+    status = traced.process.wait(PATIENCE_SECONDS)
     text = os.read(host, 1 << 16).decode()
     os.close(host)
 
-    assert b"hello\n" == done.stdout
+    assert (b"hello\n", 0) == (out, status)
     assert is_coloured == ("\x1b[31m" in text)
     assert "\x1b[2J" not in text
     assert "\\x1b[2J\r\nprinted\r\n" in text

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from mcpgen.cli import main
-from tests.patience import PATIENCE_SECONDS
+from tests.runtime.cli.traced import Traced
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,50 +56,47 @@ def config(tmp_path: Path) -> str:
     return str(tmp_path / "mcp.json")
 
 
-def trace(*words: str) -> subprocess.CompletedProcess[str]:
-    """Send one call through the command."""
-    return subprocess.run(
-        [sys.executable, "-m", "mcpgen", "trace", *words],
-        check=False,
-        capture_output=True,
-        encoding="utf-8",
-        env={**os.environ, "PLANTED": SECRET},
-        input=json.dumps(CALL) + "\n",
-        timeout=PATIENCE_SECONDS,
-    )
+def trace(*words: str) -> tuple[int, str, str]:
+    """Send one call through the command, and return its status, the answer and its errors."""
+    with closing(Traced(*words, env={**os.environ, "PLANTED": SECRET})) as traced:
+        traced.write(json.dumps(CALL).encode() + b"\n")
+        answer = traced.line()  # before the input ends: a server that has not started would get SIGTERM after 2 s
+        status, rest, errors = traced.end()
+    assert not rest
+    return status, answer.decode(), errors
 
 
 def run(*words: str) -> Result:
     return CliRunner().invoke(main, ["trace", *words], prog_name="mcpgen")
 
 
-def result_of(done: subprocess.CompletedProcess[str]) -> Any:
-    return json.loads(done.stdout)["result"]["structuredContent"]["result"]
+def result_of(answer: str) -> Any:
+    return json.loads(answer)["result"]["structuredContent"]["result"]
 
 
 @pytest.mark.slow
 def test_a_server_of_the_configuration_is_traced_in_its_environment(config: str) -> None:
-    done = trace("--config", config, "--server", "shop")
+    status, answer, errors = trace("--config", config, "--server", "shop")
 
-    assert ["here", "folder", ""] == result_of(done)
-    assert "mcpgen trace: 2 messages, no violations; the server has exited with status 0" in done.stderr
-    assert "Note: the server 'shop' has keys that are not used: timeout" in done.stderr
-    assert 0 == done.returncode
+    assert ["here", "folder", ""] == result_of(answer)
+    assert "mcpgen trace: 2 messages, no violations; the server has exited with status 0" in errors
+    assert "Note: the server 'shop' has keys that are not used: timeout" in errors
+    assert 0 == status
 
 
 @pytest.mark.slow
 def test_a_server_at_a_url_is_asked_over_http(config: str) -> None:
-    done = trace(f"--config={config}", "--server=far", "--strict")
+    _, answer, _ = trace(f"--config={config}", "--server=far", "--strict")
 
-    assert "127.0.0.1:9" in json.loads(done.stdout)["error"]["message"]
+    assert "127.0.0.1:9" in json.loads(answer)["error"]["message"]
 
 
 @pytest.mark.slow
 def test_the_options_of_the_servers_command_are_its_own() -> None:
     printing = "import sys; print(sys.argv[1:])"
-    done = trace(sys.executable, "-c", printing, "--config", "none.json")
+    status, answer, _ = trace(sys.executable, "-c", printing, "--config", "none.json")
 
-    assert (0, "['--config', 'none.json']\n") == (done.returncode, done.stdout)
+    assert (0, "['--config', 'none.json']\n") == (status, answer)
 
 
 @pytest.mark.parametrize(
