@@ -58,6 +58,7 @@ from mcpgen.runtime.transports.process_transport import Process
 from mcpgen.runtime.transports.tracebacks import MAX_TRACEBACK_CHARS
 from tests.harness.server_recorder import Recorder
 from tests.patience import PATIENCE_SECONDS
+from tests.runtime.api.patient_clients import sitecustomize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,6 +75,9 @@ SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 HANDED_BACK = {"requestState": "requestState", "cursor": "nextCursor", "taskId": "taskId"}
 # Needs a package index; tests/house/test_packaging.py installs.
 NOT_RUN = ("pip install ",)
+# Has the guide's clients wait for servers that start slowly.
+PATIENT_CLIENTS = Path(sitecustomize.__file__).parent
+SLOW_START = re.compile(r"^Note: the server has not answered .*\n", re.MULTILINE)
 # Where servers listen in the guide.
 PORT = re.compile(r"\b8000\b")
 LISTENING = re.compile(r"http://[\w.]+:(\d+)")
@@ -238,6 +242,7 @@ class Story:
         self.module = ModuleType(f"guide_{page.stem.replace('-', '_')}")
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
         self.environment = {**os.environ, "PATH": path, "PYTHONDONTWRITEBYTECODE": "1", "NO_COLOR": "1"}
+        self.environment["PYTHONPATH"] = str(PATIENT_CLIENTS)
         self.environment.pop("PYTHONSAFEPATH", None)  # a file of the page finds its neighbours, as it does for readers
         self.running: subprocess.Popen[str] | None = None
         self.port = ""  # where that listens
@@ -280,7 +285,8 @@ class Story:
                 env=self.environment,
                 timeout=PATIENCE_SECONDS,
             )
-            assert prints(self._there(printed), done.stdout), f"{command}\n{done.stdout}\n{done.stderr}"
+            stdout = SLOW_START.sub("", done.stdout)
+            assert prints(self._there(printed), stdout), f"{command}\n{done.stdout}\n{done.stderr}"
 
     def _start(self, text: str) -> None:
         """Begin a command that goes on, and read what it prints first."""
@@ -372,6 +378,10 @@ def test_a_page_does_what_it_shows(page: Path, tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)  # what examples read and write is theirs
     monkeypatch.setenv("PATH", story.environment["PATH"])  # where they find the programs that they start
     monkeypatch.setitem(sys.modules, story.module.__name__, story.module)  # where dataclasses look annotations up
+    connecting = sys.modules["mcpgen.runtime.api.connect"]
+    checked = connecting._limits
+    patient = sitecustomize.ClientLimits()
+    monkeypatch.setattr(connecting, "_limits", lambda given: checked(patient if given is None else given))
     with closing(story):
         for block in blocks(page):
             story.run(block)
