@@ -323,4 +323,4 @@ async def test_cat_is_no_server() -> None:
     with anyio.fail_after(PATIENCE_SECONDS), pytest.raises(McpgenError):
         await connect(["cat"], limits=limits)
     with anyio.fail_after(PATIENCE_SECONDS), pytest.raises(ServerExited):
-        await connect([sys.executable, "-c", "pass"], limits=limits)
+        await connect([sys.executable, "-c", "pass"])

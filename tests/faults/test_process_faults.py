@@ -268,7 +268,7 @@ async def test_a_cancellation_while_it_runs_ends_a_stubborn_group() -> None:
 
 async def test_a_cancellation_while_it_is_closed_does_not_cut_the_end_short(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
-    code = "on_term(lambda: (note('TERM'), sys.exit(0)))\nsay(os.getpid())\nforever()"
+    code = "on_term(lambda: (note('TERM'), os._exit(0)))\nsay(os.getpid())\nforever()"
     pid = 0
     begin = time.monotonic()
     with anyio.move_on_after(0) as scope:

@@ -174,7 +174,7 @@ def test_a_host_that_reads_nothing_does_not_keep_us(host: Host) -> None:
 
 @pytest.mark.slow
 def test_what_holds_the_output_open_does_not_keep_us(host: Host) -> None:
-    program = "import subprocess; subprocess.Popen(['sleep', '5'], start_new_session=True)"
+    program = f"import subprocess; subprocess.Popen(['sleep', '{2 * BUSY_SECONDS:g}'], start_new_session=True)"
 
     async def run() -> float:
         begin = anyio.current_time()
@@ -182,7 +182,7 @@ def test_what_holds_the_output_open_does_not_keep_us(host: Host) -> None:
             await relay_of(host, Eyes(), program).run()
         return anyio.current_time() - begin
 
-    assert anyio.run(run) < 4
+    assert anyio.run(run) < BUSY_SECONDS
 
 
 @pytest.mark.slow

@@ -448,7 +448,7 @@ async def test_a_server_that_exits_at_the_end_of_its_input_is_told_nothing_else(
 @pytest.mark.spec("2025-06-18", "basic/lifecycle#stdio", "b5ab0b88")
 @pytest.mark.spec("2025-11-25", "basic/lifecycle#stdio", "b5ab0b88")
 async def test_a_server_that_ignores_the_end_of_its_input_is_told_to_terminate(notes: Path) -> None:
-    code = "on_term(lambda: (note('TERM'), sys.exit(0)))\nsay(os.getpid())\nforever()"
+    code = "on_term(lambda: (note('TERM'), os._exit(0)))\nsay(os.getpid())\nforever()"
     limits = ClientLimits(stdin_seconds=0.2, term_seconds=PATIENCE_SECONDS)
     pid, took = await tell(process(server(code), notes), limits)
 
@@ -501,7 +501,7 @@ async def test_the_status_is_known_although_the_client_did_not_run_meanwhile(mon
 
 
 FAMILY = """
-end = "on_term(lambda: (note('{0} TERM'), sys.exit(0)))\\nopen(os.environ['NOTES'] + '{0}', 'x')\\n"
+end = "on_term(lambda: (note('{0} TERM'), os._exit(0)))\\nopen(os.environ['NOTES'] + '{0}', 'x')\\n"
 start(end.format("child") + "start(" + repr(end.format("grandchild") + "forever()") + ")\\nforever()")
 while not os.path.exists(os.environ["NOTES"] + "grandchild"): time.sleep(0.01)
 say(os.getpid())
@@ -531,7 +531,7 @@ async def test_children_that_a_server_has_left_behind_when_it_crashed_are_told_t
 @pytest.mark.slow
 async def test_children_are_told_together_with_a_server_that_ignores_the_end_of_its_input(notes: Path) -> None:
     limits = ClientLimits(stdin_seconds=0.1, term_seconds=10)
-    slow = "on_term(lambda: (time.sleep(0.7), note('child TERM'), sys.exit(0)))\nsay(2)\nforever()"
+    slow = "on_term(lambda: (time.sleep(0.7), note('child TERM'), os._exit(0)))\nsay(2)\nforever()"
     code = f"start({slow!r})\nforever()"  # the server itself ends at once
     _, took = await tell(process(server(code), notes), limits)
 
