@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +18,7 @@ from click.testing import CliRunner
 
 from mcpgen.codegen.commands import build
 from tests.codegen import drafts
+from tests.runtime.cli.traced import Traced
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,15 +60,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
+def environment(folder: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(folder), "NO_COLOR": "1"}
+
+
 def run(folder: Path, *arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": str(folder), "NO_COLOR": "1"}
     return subprocess.run(
         [sys.executable, *arguments],
         check=False,
         capture_output=True,
         cwd=folder,
         encoding="utf-8",
-        env=env,
+        env=environment(folder),
         input=text or "",
     )
 
@@ -340,11 +345,16 @@ META = {
 
 def test_a_trace_checks_messages_of_a_registered_draft(folder: Path) -> None:
     request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": META}}
-    server = [sys.executable, "-m", "mcpgen", "serve", "served.py"]
-    line = json.dumps(request) + "\n"
-    known = run(folder, *COMMAND, "trace", "--", *server, text=line)
-    unknown = run(folder, "-m", "mcpgen", "trace", "--", *server, text=line)
+    found = []
+    for command in (COMMAND, ("-m", "mcpgen")):
+        server = ("--", sys.executable, "-m", "mcpgen", "serve", "served.py")
+        trace = (sys.executable, *command, "trace")
+        with closing(Traced(*server, command=trace, cwd=folder, env=environment(folder))) as traced:
+            traced.write(json.dumps(request).encode() + b"\n")
+            traced.line()
+            found.append(traced.end()[2])
+    known, unknown = found
 
-    assert "ListToolsResult" in known.stderr
-    assert "unknown to mcpgen" not in known.stderr
-    assert "unknown to mcpgen" in unknown.stderr
+    assert "ListToolsResult" in known
+    assert "unknown to mcpgen" not in known
+    assert "unknown to mcpgen" in unknown

@@ -8,9 +8,12 @@ import signal
 import subprocess
 import sys
 import time
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tests.patience import PATIENCE_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 TRACE: Final = (
     sys.executable,
@@ -27,11 +30,11 @@ def _heed_interrupts() -> None:
 class Traced:
     """The command as a process, and the far ends of its streams."""
 
-    def __init__(self, *arguments: str, **options: Any) -> None:
+    def __init__(self, *arguments: str, command: Sequence[str] = TRACE, **options: Any) -> None:
         options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
         # A shell that starts tests in the background has them ignore SIGINT, and we would inherit that.
         options.setdefault("preexec_fn", _heed_interrupts)
-        self.process = subprocess.Popen([*TRACE, *arguments], bufsize=0, **options)
+        self.process = subprocess.Popen([*command, *arguments], bufsize=0, **options)
 
     def write(self, data: bytes) -> None:
         assert self.process.stdin is not None
