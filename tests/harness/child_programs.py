@@ -47,7 +47,7 @@ def start(code, **options):  # a child with the same preamble; returns its numbe
     argv = [sys.executable, "-I", "-S", "-c", PREAMBLE + code]
     return subprocess.Popen(argv, env={**os.environ, "PREAMBLE": PREAMBLE}, **options).pid
 
-def on_term(action):  # that ends by os._exit: Python swallows SystemExit in `Popen.__del__`, where the signal may come
+def on_term(action):  # To end, it calls os._exit: Python ignores SystemExit if the signal comes in Popen.__del__.
     signal.signal(signal.SIGTERM, lambda *_: action())
 
 def forever():

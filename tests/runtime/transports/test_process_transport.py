@@ -581,7 +581,7 @@ async def test_a_server_can_print_while_it_is_waited_for(notes: Path) -> None:
 
 @pytest.mark.slow
 async def test_a_server_that_does_not_read_makes_nobody_hang() -> None:
-    code = "on_term(sys.exit)\nsay(1)\nforever()"
+    code = "on_term(lambda: os._exit(0))\nsay(1)\nforever()"
     async with talking(process(server(code)), ClientLimits(max_buffered_bytes=1000, stdin_seconds=0.2)) as talk:
         await talk.hear()
         while not talk.channel.is_full:
