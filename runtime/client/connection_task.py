@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.client.client_features import ClientFeatures
     from mcpgen.runtime.client.deadlines import Deadlines
     from mcpgen.runtime.client.engine import ClientEngine
-    from mcpgen.runtime.client.era_cache import EraCache, Plan
+    from mcpgen.runtime.client.era_cache import Era, EraCache, Plan
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.protocol.capabilities import ServerPeer
     from mcpgen.runtime.protocol.reading_policy import ReadingPolicy
@@ -217,12 +217,13 @@ class ConnectionTask:
             stack.callback(self._close_unless_restarting, connection)
             input_ended = anyio.Event()
             group.start_soon(self._read, channel, connection, input_ended)
+            era: Era | None = None
             with anyio.CancelScope() as scope:
                 group.start_soon(_cancel_on, self._closing, scope)
                 with connection.deadlines.limit(self._seconds_left) as limit:
                     self._clock = connection.deadlines
                     try:
-                        await negotiate(connection.session, self._offered, plan, connection.deadlines)
+                        era = await negotiate(connection.session, self._offered, plan, connection.deadlines)
                     finally:
                         self._is_probing = (
                             False  # also if it failed: then the channel is being closed, which takes time
@@ -231,10 +232,10 @@ class ConnectionTask:
                 if limit.cancelled_caught:
                     raise RequestTimedOut("initialize", self._limits.connect_seconds, self._transport.description)
             server = connection.session.server
-            if scope.cancelled_caught or server is None:
+            if server is None or era is None:
                 return
             if len({registry.revision(each).era for each in self._offered}) > 1:  # otherwise the server had no choice
-                self._eras.remember(self._transport.identity, server.era)
+                self._eras.remember(self._transport.identity, era)
             if plan == "probe" and server.era == "handshake":
                 self._probe_stderr = channel.stderr
             group.start_soon(connection.deadlines.run)
@@ -306,10 +307,8 @@ async def _send_pings(connection: ClientConnection, seconds: float) -> None:
         await anyio.sleep(seconds)
         request = session.send("ping", UNSET)
         connection.deadlines.start(request, limit, limit)
-        while not request.is_done:
-            await request.event.wait()
         try:
-            request.response()  # an error, too, is a sign of life
+            await request.wait()  # an error, too, is a sign of life
         except RequestTimedOut:
             failure = TransportClosed(f"the server has not answered a ping within {seconds_text(limit)}")
             _CLIENT_LOG.warning("%s; the connection is closed", failure)

@@ -10,7 +10,7 @@ Over HTTP each request stands alone, and a lost probe does the server no harm. T
 server, unless it would fail in the same way (2026-07-28, basic/transports/streamable-http, "Backward Compatibility").
 
 A server that starts slowly may answer the probe after the client has sent `initialize`. Then the result of `initialize`
-counts, and if that is an error, the late answer to the probe.
+counts, and if that is an error, the late answer to the probe. The next connection begins with `server/discover`.
 
 Spec:
     2024-11-05 to 2025-11-25, basic/lifecycle, "Initialization"; 2026-07-28, basic/transports/stdio, "Backward
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.client.client_session import ClientSession
     from mcpgen.runtime.client.deadlines import Deadlines
-    from mcpgen.runtime.client.era_cache import Plan
-    from mcpgen.runtime.client.pending_request import PendingRequest, RawResponse
+    from mcpgen.runtime.client.era_cache import Era, Plan
+    from mcpgen.runtime.client.pending_request import PendingRequest
 
 __all__ = ["RestartServer", "negotiate"]
 
@@ -109,7 +109,7 @@ class _Error(Struct):
     data: Raw | UnsetType = UNSET
 
 
-async def negotiate(session: ClientSession, offered: Sequence[str], plan: Plan, clock: Deadlines) -> None:
+async def negotiate(session: ClientSession, offered: Sequence[str], plan: Plan, clock: Deadlines) -> Era:
     """Agree on a revision with the server, and call `ClientSession.agree`.
 
     Args:
@@ -117,6 +117,9 @@ async def negotiate(session: ClientSession, offered: Sequence[str], plan: Plan, 
         offered: The revisions that the client can speak, oldest first.
         plan: The first step.
         clock: Measures how long the server takes. It stands still while a person logs in.
+
+    Returns:
+        The era with which the next connection to this server begins.
 
     Raises:
         RestartServer: A new server has to be started.
@@ -126,7 +129,9 @@ async def negotiate(session: ClientSession, offered: Sequence[str], plan: Plan, 
         TransportClosed: The server has ended the connection.
         RequestLost: The server cannot be reached, or its answer is no message.
     """
-    await _Negotiation(session, offered, clock).run(plan)
+    negotiation = _Negotiation(session, offered, clock)
+    await negotiation.run(plan)
+    return negotiation.era
 
 
 class _Negotiation:
@@ -137,6 +142,7 @@ class _Negotiation:
         self._handshake = revisions_of_era(offered, "handshake")
         self._stateless = revisions_of_era(offered, "stateless")
         session.offers_handshake = bool(self._handshake)
+        self.era: Era = "handshake"
         self._open_probe: PendingRequest | None = None
         self._refused: set[str] = set()  # revisions that the server refused, although it may list them
         self._retried: set[str] = set()
@@ -200,7 +206,7 @@ class _Negotiation:
             raise RestartServer("initialize", RequestTimedOut("initialize", seconds))
 
     async def _discover(self, revision: str) -> None:
-        response = await _wait_response(self._send_discover(revision))
+        response = await self._send_discover(revision).wait()
         if isinstance(response, Raw):
             await self._accept_discover_result(self._read_discover_result(response, revision))
         elif response.code in _STATELESS_ERRORS:
@@ -264,6 +270,7 @@ class _Negotiation:
         meta = _DiscoverMeta()
         if not isinstance(found.meta, UnsetType):
             meta = msgspec.json.decode(found.meta, type=_DiscoverMeta)
+        self.era = "stateless"
         self._session.agree(server_peer(revision, found.capabilities, meta.info, found.instructions))
 
     async def _initialize(self, *, is_first: bool, offer: str | None = None) -> None:
@@ -284,7 +291,7 @@ class _Negotiation:
             "clientInfo": session.features.info(offer),
         }
         try:
-            response = await _wait_response(session.send("initialize", msgspec.json.encode(params)))
+            response = await session.send("initialize", msgspec.json.encode(params)).wait()
         except TransportClosed as error:
             if is_first:
                 raise
@@ -298,6 +305,9 @@ class _Negotiation:
             return
         if self._open_probe is not None:
             session.forget(self._open_probe)
+            late = await self._late_discover_result() if self._open_probe.is_done else None
+            if late is not None and not set(self._stateless).isdisjoint(late.supported_versions):
+                self.era = "stateless"
         revision: str = _decode(response, offer, "initialize", _Version).protocol_version
         if revision not in self._handshake:
             is_stateless = revision in self._stateless
@@ -311,9 +321,9 @@ class _Negotiation:
     async def _handle_initialize_error(self, response: ErrorResponse, *, is_first: bool) -> None:
         """Continue with a server that refuses `initialize`."""
         refusal = RequestRefused("initialize", error_as_received(response))
-        late = await self._late_probe_result()
+        late = await self._late_discover_result()
         if late is not None:
-            await self._accept_discover_result(self._read_discover_result(late, self._stateless[-1]))
+            await self._accept_discover_result(late)
             return
         supported = _supported(response)
         if response.code == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION and any(
@@ -354,32 +364,18 @@ class _Negotiation:
             return normalized
         return raw
 
-    async def _late_probe_result(self) -> Raw | None:
+    async def _late_discover_result(self) -> _DiscoverResult | None:
         """Return the result of a probe that has timed out, if it comes now: a server may answer in any order."""
         probe, self._open_probe = self._open_probe, None
         if probe is None:
             return None
         with self._clock.limit(self._session.limits.probe_seconds):
-            while not probe.is_done:
-                await probe.event.wait()
-        try:
-            response = probe.response() if probe.is_done else None
-        except (TransportClosed, RequestLost, MalformedFrame):
-            return None
-        return response if isinstance(response, Raw) else None
-
-
-async def _wait_response(request: PendingRequest) -> RawResponse:
-    """Return the response to *request*.
-
-    Raises:
-        TransportClosed: The connection is closed.
-        RequestLost: The request or its response was lost.
-        MalformedFrame: What came back is no response.
-    """
-    while not request.is_done:
-        await request.event.wait()
-    return request.response()
+            try:
+                response = await probe.wait()
+                return self._read_discover_result(response, self._stateless[-1]) if isinstance(response, Raw) else None
+            except (TransportClosed, RequestLost, MalformedFrame, InvalidPayload):
+                return None
+        return None
 
 
 def _decode(raw: Raw, revision: str, method: str, kind: Any) -> Any:

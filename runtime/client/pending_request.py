@@ -115,6 +115,12 @@ class PendingRequest(Struct, eq=False):
             return self._response
         raise fresh_error(self._failure or TransportClosed(f"the connection ended before {self.method} was answered"))
 
+    async def wait(self) -> RawResponse:
+        """Wait for the response, and return it. Raise what `response` raises."""
+        while not self.is_done:
+            await self.event.wait()
+        return self.response()
+
 
 def fresh_error(failure: Exception) -> Exception:
     """Return *failure*, as a copy if several tasks raise it: each then has a traceback of its own."""

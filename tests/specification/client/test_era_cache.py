@@ -8,7 +8,7 @@ import pytest
 
 from mcpgen import ClientLimits, McpgenError
 from tests.specification.citation import HANDSHAKES, STATELESS, spec
-from tests.specification.client.scripted_server import on_both_loops, stage
+from tests.specification.client.scripted_server import discovered, initialized, on_both_loops, stage
 
 if TYPE_CHECKING:
     from tests.specification.client.scripted_server import Stage
@@ -153,3 +153,36 @@ async def test_a_client_of_one_era_does_not_rely_on_what_is_known() -> None:
         wire = await own.wire()
         await wire.greeted(BEFORE)
         await (await connecting.outcome()).close()
+
+
+@spec("2026-07-28", "basic/versioning#backward-compatibility-with-initialization-based-versions")
+@on_both_loops
+async def test_a_server_that_answers_the_probe_late_gets_server_discover_first_at_the_next_connection() -> None:
+    """It speaks both eras. Only its first start was slow, so the cache must not keep it at 2025-11-25."""
+    async with stage(identity=object()) as own:
+        connecting = own.connect(limits=ClientLimits(probe_seconds=0.05))
+        wire = await own.wire()
+        probe = await wire.hear("server/discover")
+        initialize = await wire.hear("initialize")
+        wire.result(probe, discovered())
+        wire.result(initialize, initialized(BEFORE))
+        client = await connecting.outcome()
+        assert BEFORE == client.revision
+        await client.close()
+
+        await meet_new(own)
+
+
+@spec("2026-07-28", "basic/versioning#backward-compatibility-with-initialization-based-versions")
+@pytest.mark.parametrize("late", [{}, discovered(supportedVersions=["2099-01-01"])], ids=["invalid", "unknown"])
+async def test_a_late_answer_that_lists_no_revision_of_the_client_says_nothing_about_the_era(late: object) -> None:
+    async with stage(identity=object()) as own:
+        connecting = own.connect(limits=ClientLimits(probe_seconds=0.05))
+        wire = await own.wire()
+        probe = await wire.hear("server/discover")
+        initialize = await wire.hear("initialize")
+        wire.result(probe, late)
+        wire.result(initialize, initialized(BEFORE))
+        await (await connecting.outcome()).close()
+
+        await meet_old(own, is_asked=False)
