@@ -10,6 +10,7 @@ import pytest
 
 from tests.conformance import running
 from tests.conformance.running import ServerFailed, client_command, serving
+from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,12 +30,12 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_server_is_served_as_long_as_it_is_needed() -> None:
     with serving() as url:
         with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(url, data=b"{}", timeout=10)  # noqa: S310 (our own server)
+            urllib.request.urlopen(url, data=b"{}", timeout=PATIENCE_SECONDS)  # noqa: S310 (our own server)
         refused.value.close()
 
     assert 415 == refused.value.code  # urllib sends a form
     with pytest.raises(urllib.error.URLError, match="refused"):
-        urllib.request.urlopen(url, timeout=10)  # noqa: S310 (likewise)
+        urllib.request.urlopen(url, timeout=PATIENCE_SECONDS)  # noqa: S310 (likewise)
 
 
 def test_a_server_that_cannot_start_is_told_of(file: Path) -> None:

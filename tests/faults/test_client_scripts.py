@@ -309,7 +309,7 @@ def test_a_program_that_ends_without_closing_takes_its_servers_with_it(how: str,
 def test_a_program_that_forks_while_connected_closes_as_ever(backend: str) -> None:
     code = """
 async def main():
-    limits = ClientLimits(stdin_seconds=0.5, term_seconds=30)  # no end of input comes, so SIGTERM ends the server
+    limits = ClientLimits(stdin_seconds=0.5, term_seconds=60)  # no end of input comes, so SIGTERM ends the server
     async with connect(target("greet()\\nserve()"), limits=limits) as client:
         await client.call_tool("x")
         pid = os.fork()

@@ -160,7 +160,7 @@ async def main():
         serving.cancel_scope.cancel()
     async with idle:
         try:
-            with anyio.fail_after(10):
+            with anyio.fail_after(60):
                 print(await idle.receive())
         except anyio.EndOfStream:
             print("closed")

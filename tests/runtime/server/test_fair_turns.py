@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mcpgen.runtime.server.fair_turns import LARGE_BYTES, REQUEST_COST_BYTES, FairTurns, request_cost
+from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -317,7 +318,7 @@ def test_what_is_cancelled_while_it_waits_holds_up_nothing() -> None:
         await asyncio.sleep(0)
         for each in cancelled:
             each.cancel()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await order.turns.wait_to_decode("a", ENOUGH)
         await asyncio.sleep(0)
         assert not order.turns.is_used_up

@@ -7,13 +7,13 @@ import pytest
 
 from mcpgen import ClientContext, Context, Server, Transport, TransportClosed, connect
 from mcpgen.generated.v2026_07_28.models import Root
+from tests.patience import PATIENCE_SECONDS
 from tests.typing.consumer_transport import QueueTransport
 
 pytestmark = pytest.mark.anyio
 
 server = Server("queued")
 REVISIONS = ["2024-11-05", "2025-11-25", "2026-07-28"]
-PATIENCE_SECONDS = 10
 
 
 @server.tool

@@ -530,7 +530,7 @@ async def test_children_that_a_server_has_left_behind_when_it_crashed_are_told_t
 
 @pytest.mark.slow
 async def test_children_are_told_together_with_a_server_that_ignores_the_end_of_its_input(notes: Path) -> None:
-    limits = ClientLimits(stdin_seconds=0.1, term_seconds=10)
+    limits = ClientLimits(stdin_seconds=0.1, term_seconds=PATIENCE_SECONDS)
     slow = "on_term(lambda: (time.sleep(0.7), note('child TERM'), os._exit(0)))\nsay(2)\nforever()"
     code = f"start({slow!r})\nforever()"  # the server itself ends at once
     _, took = await tell(process(server(code), notes), limits)

@@ -50,6 +50,6 @@ def _introspected(token: str) -> dict[str, Any]:
     credentials = b64encode(b"files:of+files").decode()
     request = Request(f"{ISSUER}/token/introspection", urlencode({"token": token}).encode())  # noqa: S310 (of the tests)
     request.add_header("authorization", f"Basic {credentials}")
-    with urlopen(request, timeout=10) as response:  # noqa: S310 (of the tests)
+    with urlopen(request, timeout=60) as response:  # noqa: S310 (of the tests)
         found: dict[str, Any] = json.load(response)
     return found

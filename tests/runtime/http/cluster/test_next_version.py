@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from mcpgen import Context, MemoryCluster, Server
+from tests.patience import PATIENCE_SECONDS
 from tests.runtime.http.cluster.workers import eventually, running
 from tests.specification.http_server.http_clients import STATELESS
 
@@ -183,7 +184,7 @@ async def test_workers_one_version_apart_answer_the_retries_of_each_other(first:
     clusters = [shared, NextVersion(shared)]
     async with running(demo(), partial(clusters.pop, 0), 2) as workers:
         asking, answering = (workers.client(each, STATELESS, FORM) for each in (first, 1 - first))
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_SECONDS):
             said = await asking.result("tools/call", '"name":"ask","arguments":{}')
             (key,) = said["inputRequests"]
             state = json.dumps(said["requestState"])

@@ -11,6 +11,7 @@ import pytest
 
 from mcpgen import Access, Cluster, Context, MemoryCluster, Server
 from mcpgen.runtime.server.cluster.worker_messages import decode_access, encode_access
+from tests.patience import PATIENCE_SECONDS
 from tests.runtime.http.cluster.workers import running
 from tests.specification.http_server.http_clients import Caller
 from tests.specification.http_server.protected_site import ISSUER, TOKENS, protect, token
@@ -149,7 +150,7 @@ async def test_a_relayed_stream_ends_with_its_token(cluster: Callable[[], Cluste
         stream = await ann.listen().begun()
 
         assert 200 == stream.status
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_SECONDS):
             await stream.complete()
 
 

@@ -323,7 +323,7 @@ def test_a_retry_whose_worker_is_killed_gets_the_true_reason_and_runs_nothing_ag
             said = retry.result(PATIENCE_SECONDS).json()
 
         assert "elsewhere" == said["error"]["data"]["reason"]
-        assert time.monotonic() - started < 15
+        assert time.monotonic() - started < BUSY_SECONDS
 
 
 def _events(port: int, session: str, **request: Any) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -394,7 +394,7 @@ def test_a_worker_that_is_told_to_stop_leaves_at_once(redis: RedisServer) -> Non
         site.workers[0].popen.terminate()
         site.workers[0].popen.wait(PATIENCE_SECONDS)
 
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < BUSY_SECONDS
         direct = f"http://127.0.0.1:{site.workers[1].port}/mcp"
         body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
         assert 200 == httpx.post(direct, headers={**_HEADERS, "Mcp-Session-Id": session}, json=body).status_code
