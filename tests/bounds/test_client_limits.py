@@ -385,12 +385,12 @@ async def test_requests_beyond_the_limit_do_not_stop_the_time_of_a_call(most: in
     call = asked()
     for n in range(5):
         ask(n, "sampling/createMessage", {"messages": [], "maxTokens": 1})
-    time.sleep(4)
+    time.sleep(8)
     text(call, "ok")
     serve()
     """
     found: object = None
-    async with attacked(code, limits=ClientLimits(max_pauses=most, call_seconds=2), sample=sample) as client:
+    async with attacked(code, limits=ClientLimits(max_pauses=most, call_seconds=5), sample=sample) as client:
         try:
             found = (await client.call_tool("x")).text
         except RequestTimedOut as error:

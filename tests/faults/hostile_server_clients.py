@@ -29,11 +29,14 @@ if TYPE_CHECKING:
 OLD: Final = "2025-06-18"
 NEW: Final = "2026-07-28"
 LIMITS: Final = ClientLimits(
-    probe_seconds=0.5, connect_seconds=15, call_seconds=15, stdin_seconds=0.5, term_seconds=0.5
+    probe_seconds=0.5,
+    connect_seconds=PATIENCE_SECONDS,
+    call_seconds=PATIENCE_SECONDS,
+    stdin_seconds=0.5,
+    term_seconds=0.5,
 )
-QUICK: Final = ClientLimits(
-    probe_seconds=0.2, connect_seconds=3, call_seconds=15, stdin_seconds=0.2, term_seconds=0.2
-)  # for servers that are to be given up
+QUICK: Final = replace(LIMITS, probe_seconds=0.2, connect_seconds=3, stdin_seconds=0.2, term_seconds=0.2)
+# QUICK is for servers that are to be given up.
 # For servers that answer after the time of the probe, but within that of `initialize`, which is five times as long.
 LATE: Final = replace(QUICK, probe_seconds=2, connect_seconds=PATIENCE_SECONDS)
 # For servers that answer, also on a machine that starts them slowly.

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from mcpgen import ClientLimits, connect
 from mcpgen.runtime.errors import McpgenError
 from tests.faults import hostile_server_clients
 from tests.faults.http_proxies import Buffering, Cutting, Dribbling, Proxy
-from tests.faults.http_raw_client import PATIENCE_SECONDS
 from tests.faults.http_server_process import House
 from tests.faults.shared_http_servers import opened
+from tests.patience import BUSY_SECONDS, PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
@@ -30,7 +31,7 @@ pytestmark = [
 ]
 
 OLD, NEW = "2025-11-25", "2026-07-28"
-LIMITS = ClientLimits(call_seconds=10, connect_seconds=10, probe_seconds=5)
+LIMITS = ClientLimits(call_seconds=BUSY_SECONDS, connect_seconds=PATIENCE_SECONDS, probe_seconds=BUSY_SECONDS)
 HTTP = {"stream_after_seconds": 0.001, "retry_seconds": 0.01, "keep_alive_seconds": 0.2}
 both_eras = pytest.mark.parametrize("revision", [OLD, NEW])
 
@@ -167,7 +168,7 @@ async def test_a_client_goes_on_with_a_server_that_was_started_again(revision: s
 async def test_a_call_whose_server_is_killed_ends_in_an_error(revision: str) -> None:
     """A session's client goes on trying to come back to its stream for as long as it has time for the call."""
     house = House(http=HTTP)
-    limits = ClientLimits(call_seconds=2, connect_seconds=10, probe_seconds=5)
+    limits = replace(LIMITS, call_seconds=10)
     try:
         with anyio.fail_after(PATIENCE_SECONDS):
             async with connect(f"http://127.0.0.1:{house.port}/mcp", revisions=[revision], limits=limits) as client:

@@ -193,10 +193,10 @@ async def test_a_login_on_trio(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 async def test_a_login_takes_longer_than_all_limits_of_calls_and_of_the_probe() -> None:
     async def slow(url: str) -> str:
-        await anyio.sleep(2.5)
+        await anyio.sleep(6)
         return await visit(url)
 
-    limits = ClientLimits(probe_seconds=1, call_seconds=2, connect_seconds=2)
+    limits = ClientLimits(probe_seconds=3, call_seconds=5, connect_seconds=5)
     async with login_world() as world:
         assert "Hello, Ann!" == await greet(world, world.oauth(visit=slow), limits=limits)
         assert 1 == len(world.logins)
