@@ -159,9 +159,9 @@ def marked() -> list[int]:
     return found
 
 
-def clear() -> list[int]:
-    """Kill what is left, and return what that was; what was killed already may take a moment to end."""
-    until = time.monotonic() + BUSY_SECONDS
+def clear(seconds: float = BUSY_SECONDS) -> list[int]:
+    """Kill what is left after *seconds*, and return what that was; what was killed may take a moment to end."""
+    until = time.monotonic() + seconds
     while (left := marked()) and time.monotonic() < until:
         time.sleep(0.01)
     for pid in left:

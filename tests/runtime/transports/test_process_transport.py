@@ -562,7 +562,7 @@ async def test_a_daemon_that_has_left_the_group_stays() -> None:
 
     assert is_alive(pid)
     await child_programs.until(child_programs.marked)  # a process that is only just starting has no environment yet
-    assert [pid] == child_programs.clear()
+    assert [pid] == child_programs.clear(0)
     await until(lambda: not is_alive(pid))
 
 
