@@ -77,10 +77,11 @@ def open_initialize(session: ServerSession, message: Request, *, is_batched: boo
     revision = choose_revision(params.protocol_version, handlers.handshake_revisions)
     codec(revision, revision).incoming_request("initialize").params(Raw(raw))
     peer = client_peer(revision, params.capabilities, params.client_info, session.limits)
+    pending = session.exchanges.get(message.id)
+    if pending is not None and (session.peer is None or pending.peer.era == "stateless"):  # it outlasts the restart
+        raise RequestError(ErrorCode.INVALID_REQUEST, ID_IN_USE)
     if session.peer is not None:
         session.restart()
-    if message.id in session.exchanges:
-        raise RequestError(ErrorCode.INVALID_REQUEST, ID_IN_USE)
     session.set_peer(peer)
     return OpenRequest(session, message.id, peer, access=session.access)
 

@@ -326,7 +326,7 @@ def test_a_signal_ends_the_server_over_http(run: Callable[..., tuple[subprocess.
 def is_open(port: int) -> bool:
     try:
         socket.create_connection(("127.0.0.1", port)).close()
-    except ConnectionRefusedError:
+    except (ConnectionRefusedError, ConnectionResetError):  # reset: it is closed before it has accepted the connection
         return False
     return True
 

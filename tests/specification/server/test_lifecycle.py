@@ -10,8 +10,8 @@ import pytest
 
 from mcpgen import Context, Server
 from tests.harness.server_wire import connected
-from tests.specification.citation import HANDSHAKES, LABELS, from_every_home, spec, with_handshakes
-from tests.specification.server.revision_client import client
+from tests.specification.citation import HANDSHAKES, LABELS, STATELESS, from_every_home, spec, with_handshakes
+from tests.specification.server.revision_client import Client, client
 from tests.specification.server.revision_server import CAPABILITIES, handlers, server
 
 pytestmark = pytest.mark.anyio
@@ -128,6 +128,20 @@ async def test_another_initialize_begins_a_session_in_its_own_revision(revision:
         (said,) = await peer.wire.say(initialize(HANDSHAKES[0], identity=2))
 
         assert HANDSHAKES[0] == said["result"]["protocolVersion"]
+        assert {"tools"} <= set(await peer.result("tools/list"))
+
+
+@spec("2025-11-25", "basic/index#requests", "727cb8ce")
+@with_handshakes
+async def test_another_initialize_with_the_id_of_a_pending_request_is_refused_and_the_session_goes_on(
+    revision: str,
+) -> None:
+    async with client(server(LABELS[-1]), revision) as peer:
+        stateless = Client(peer.wire, STATELESS[-1], "{}")
+        await peer.wire.say(stateless.request(7, "subscriptions/listen", '"notifications":{}'))
+        (said,) = await peer.wire.say(initialize(HANDSHAKES[0], identity=7))
+
+        assert -32600 == said["error"]["code"]
         assert {"tools"} <= set(await peer.result("tools/list"))
 
 
