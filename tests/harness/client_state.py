@@ -125,13 +125,18 @@ class Heard:
         return None if message.get("method") == "initialize" else self._session
 
     def _cancelled(self, identity: Json) -> None:
-        found = next((each for each in self.unanswered if keyed(each.message["id"]) == keyed(identity)), None)
-        if found is not None and found.method != "initialize":
+        """Take down a cancellation. A request of a batch may have its response already: then the next one is meant."""
+        same = [each for each in self.unanswered if keyed(each.message["id"]) == keyed(identity)]
+        for found in same:
+            if found.method == "initialize":
+                return
             found.is_cancelled = True
             if not self.may_cross:
                 self._streams.pop(keyed(identity), None)
             if not found.is_batched:
-                self._open.remove(found)
+                if found is same[0]:
+                    self._open.remove(found)
+                return
 
 
 def is_identity(value: Any) -> bool:

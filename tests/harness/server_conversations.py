@@ -77,6 +77,12 @@ FINE = {
     "a question": opened() + '< {"jsonrpc":"2.0","id":1,"method":"roots/list"}',
     "a batch": opened("2025-03-26")
     + '> [{"jsonrpc":"2.0","id":1,"method":"ping"}]\n< [{"jsonrpc":"2.0","id":1,"result":{}}]',
+    "a batch with a response that waits, and a cancelled request with the same id": opened("2025-03-26")
+    + '> [{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"ping"}]\n'
+    + CALL
+    + CANCELLED
+    + '> {"jsonrpc":"2.0","id":1,"method":"ping"}\n< {"jsonrpc":"2.0","id":1,"result":{}}\n'
+    + '< [{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":2,"result":{}}]',
     "a demand": asked("tools/call", '"name":"x"')
     + '< {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}},'
     + f"{SIGNED}}}}}",
