@@ -74,6 +74,11 @@ FINE = {
     + '"_meta":{"io.modelcontextprotocol/subscriptionId":"s"}}}\n'
     + f'< {{"jsonrpc":"2.0","id":"s","result":{{"resultType":"complete","_meta":{{{NAME},'
     + '"io.modelcontextprotocol/subscriptionId":"s"}}}',
+    "a question with the id of a stream, which is cancelled": opened()
+    + LISTEN
+    + ACKNOWLEDGED
+    + '< {"jsonrpc":"2.0","id":"s","method":"roots/list"}\n'
+    + '< {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"s"}}',
     "a question": opened() + '< {"jsonrpc":"2.0","id":1,"method":"roots/list"}',
     "a batch": opened("2025-03-26")
     + '> [{"jsonrpc":"2.0","id":1,"method":"ping"}]\n< [{"jsonrpc":"2.0","id":1,"result":{}}]',

@@ -38,7 +38,7 @@ class Told(Heard):
         method = message["method"]
         if not isinstance(params, dict) or not isinstance(meta, dict):
             yield Problem("/params", "params and _meta are objects")
-        elif method == "notifications/cancelled" and keyed(params.get("requestId")) in self._streams:
+        elif method == "notifications/cancelled" and self._is_of_stream(params, meta):
             key = keyed(params.get("requestId"))  # its result comes next, and ends it
             yield from self._judged(message, next(e for e in reversed(self._served) if ERAS[e] == "stateless"))
             if keyed(meta.get(META + "subscriptionId")) != key:
@@ -54,6 +54,11 @@ class Told(Heard):
         else:
             yield from self._judged(message, self._session)
             yield from self._told_to_session(method, params)
+
+    def _is_of_stream(self, params: Mapping[str, Json], meta: Mapping[str, Json]) -> bool:
+        """Return whether a cancellation is that of a stream. A request of the server may have the id of one."""
+        key = keyed(params.get("requestId"))
+        return key in self._streams and (META + "subscriptionId" in meta or key not in self._ours_open)
 
     def _judged(self, message: Mapping[str, Json], revision: str) -> Iterator[Problem]:
         method = message["method"]
