@@ -35,8 +35,8 @@ LIMITS: Final = ClientLimits(
     stdin_seconds=0.5,
     term_seconds=0.5,
 )
+# For servers that are to be given up.
 QUICK: Final = replace(LIMITS, probe_seconds=0.2, connect_seconds=3, stdin_seconds=0.2, term_seconds=0.2)
-# QUICK is for servers that are to be given up.
 # For servers that answer after the time of the probe, but within that of `initialize`, which is five times as long.
 LATE: Final = replace(QUICK, probe_seconds=2, connect_seconds=PATIENCE_SECONDS)
 # For servers that answer, also on a machine that starts them slowly.
