@@ -35,12 +35,12 @@ LIMITS: Final = ClientLimits(
     stdin_seconds=0.5,
     term_seconds=0.5,
 )
-# For servers that are to be given up.
-QUICK: Final = replace(LIMITS, probe_seconds=0.2, connect_seconds=3, stdin_seconds=0.2, term_seconds=0.2)
+# For servers that do not answer the probe.
+QUICK: Final = replace(LIMITS, probe_seconds=0.2, stdin_seconds=0.2, term_seconds=0.2)
 # For servers that answer after the time of the probe, but within that of `initialize`, which is five times as long.
-LATE: Final = replace(QUICK, probe_seconds=2, connect_seconds=PATIENCE_SECONDS)
+LATE: Final = replace(QUICK, probe_seconds=2)
 # For servers that answer, also on a machine that starts them slowly.
-PATIENT: Final = replace(QUICK, probe_seconds=PATIENCE_SECONDS, connect_seconds=PATIENCE_SECONDS)
+PATIENT: Final = replace(QUICK, probe_seconds=PATIENCE_SECONDS)
 
 GOOD: Final = "greet()\nserve()"
 # A server that answers a call when it is asked a second time, and hears of changes.

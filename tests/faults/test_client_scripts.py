@@ -32,12 +32,16 @@ LEAVE_SECONDS: Final = BUSY_SECONDS  # for the end of a program and its server
 PREAMBLE: Final = """
 import asyncio, gc, os, signal, sys, threading, time
 from contextlib import AsyncExitStack
+from functools import partial
 import anyio
 from mcpgen import *
 from mcpgen.runtime.protocol.newest import models
 
 MARK, VILLAIN, BACKEND = sys.argv[1:4]
 LIMITS = ClientLimits(stdin_seconds=0.5, term_seconds=0.5)
+
+# If a client sends `server/discover` first and the server takes two seconds to start, the client logs a hint.
+connect = partial(connect, revisions=["2025-11-25"])
 
 def target(code):
     return Process([sys.executable, "-I", "-S", VILLAIN, code], environment={MARK: "1"})
