@@ -40,8 +40,8 @@ from mcpgen.runtime.protocol.newest import models
 MARK, VILLAIN, BACKEND = sys.argv[1:4]
 LIMITS = ClientLimits(stdin_seconds=0.5, term_seconds=0.5)
 
-# If a client sends `server/discover` first and the server takes two seconds to start, the client logs a hint.
-connect = partial(connect, revisions=["2025-11-25"])
+# A client that offers both eras logs a hint if the server takes two seconds to start.
+connect = partial(connect, revisions=["2026-07-28"])
 
 def target(code):
     return Process([sys.executable, "-I", "-S", VILLAIN, code], environment={MARK: "1"})

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 HANDSHAKES = [each.label for each in REVISIONS if each.era == "handshake"]
 CALL = '> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}\n'
 ECHO = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo", "arguments": {"text": "hi"}}}
-# In these, the server keeps the rules, but not the client.
-WRONG_OF_THE_CLIENT = (
+# In these, the client breaks rules, but not the server.
+CLIENT_AT_FAULT = (
     "a batch",
     "a batch with a response that waits, and a cancelled request with the same id",
     "a refusal of nonsense",
@@ -204,7 +204,7 @@ def test_the_result_of_a_call_that_became_a_task_is_known() -> None:
 # --- what is wrong
 
 
-@pytest.mark.parametrize("name", [each for each in FINE if each not in WRONG_OF_THE_CLIENT])
+@pytest.mark.parametrize("name", [each for each in FINE if each not in CLIENT_AT_FAULT])
 def test_nothing_is_wrong_with_a_conversation_within_the_rules(name: str) -> None:
     assert [] == [reasons(each) for each in traced(FINE[name]) if each.violations]
 
